@@ -1,0 +1,38 @@
+package fleet
+
+// RoundRecord is the result of one round and one row of `_rounds`.
+type RoundRecord struct {
+	RoundID          string   `json:"round_id"` // run id of its ScanWorkflow
+	Number           int64    `json:"number"`   // climbs by one per round
+	Observed         int64    `json:"observed"` // observed in full
+	Skipped          int64    `json:"skipped"`  // fingerprint unchanged
+	Failed           int64    `json:"failed"`   // asked and got no answer
+	BackingOff       int64    `json:"backing_off"`
+	Hot              int64    `json:"hot"`               // rows after the round
+	CommittedVersion *uint64  `json:"committed_version"` // of `_stats`; null = nothing to commit
+	StorageRequests  Requests `json:"storage_requests"`
+	StartedAt        int64    `json:"started_at"` // unix ms
+	FinishedAt       int64    `json:"finished_at"`
+	DurationSeconds  float64  `json:"duration_seconds"`
+	By               string   `json:"by,omitempty"` // who asked for it; "" = the schedule
+	WorkflowID       string   `json:"workflow_id"`
+}
+
+// Action is one row of `_journal`: an operator's action, or (later) one finished
+// piece of maintenance.
+type Action struct {
+	ID         string `json:"id"`               // uuid: makes a retried append recognisable
+	At         int64  `json:"at"`               // unix ms
+	Kind       string `json:"kind"`             // pause, resume, scan, rescan
+	Target     string `json:"target,omitempty"` // "kind:name"; "" = the fleet
+	Outcome    string `json:"outcome"`          // done, failed, refused
+	ErrorClass string `json:"error_class,omitempty"`
+	Error      string `json:"error,omitempty"`
+	Before     string `json:"before,omitempty"` // JSON
+	After      string `json:"after,omitempty"`  // JSON
+	DurationMS int64  `json:"duration_ms"`
+	By         string `json:"by"`
+	Why        string `json:"why,omitempty"`
+	WorkflowID string `json:"workflow_id,omitempty"`
+	RunID      string `json:"run_id,omitempty"`
+}

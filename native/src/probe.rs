@@ -1,0 +1,13 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::call::Reply;
+use crate::engine::Engine;
+use crate::error::{Class, Fault};
+
+pub async fn probe(_: Arc<Engine>, _: Value, _: Bytes) -> Result<Reply, Fault> {
+    Err(Fault::new(Class::Unsupported, "probe"))
+}
+

@@ -1,0 +1,1 @@
+//! One MemWAL shard.

@@ -4,6 +4,29 @@ package workflows
 
 import "lancefleet/fleet"
 
+// Search attributes (type Keyword) of every workflow of ours. They have to be
+// registered in the namespace before anything is started.
+const (
+	AttrExperiment = "LfExperiment" // "kind:name"
+	AttrAction     = "LfAction"     // scan, refresh, record
+	AttrOutcome    = "LfOutcome"    // done, partial, failed, cancelled; set when it ends
+)
+
+// Values of AttrAction.
+const (
+	ActionScan    = "scan"
+	ActionRefresh = "refresh"
+	ActionRecord  = "record"
+)
+
+// Values of AttrOutcome.
+const (
+	OutcomeDone      = "done"
+	OutcomePartial   = "partial" // a page failed for good; the rest was committed
+	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
+)
+
 // Registered names. They are part of recorded histories: never rename one.
 const (
 	ScanWorkflowName    = "ScanWorkflow"
@@ -13,6 +36,7 @@ const (
 	BeginRoundName   = "BeginRound"
 	ObserveName      = "ObserveActivity"
 	CommitRoundName  = "CommitRound"
+	RecordRoundName  = "RecordRound"
 	RefreshRowsName  = "RefreshRows"
 	RecordActionName = "RecordAction"
 	ScanScheduleBase = "lancefleet-scan"        // schedule id of the fleet `default`
@@ -106,6 +130,18 @@ type CommitInput struct {
 	Round       Round        `json:"round"`
 	Pages       []PageResult `json:"pages"`
 	FailedPages int          `json:"failed_pages"` // pages whose activity failed for good: their rows are carried
+	PageSize    int          `json:"page_size"`    // tells which experiments stood in a page that is not in Pages
+}
+
+// CommitResult is what CommitRound answers.
+type CommitResult struct {
+	Version       *uint64        `json:"committed_version"` // of `_stats`; null = nothing to commit
+	Hot           int64          `json:"hot"`               // rows after the round
+	Added         int            `json:"added"`
+	Dropped       int            `json:"dropped"`
+	MissingOnce   int            `json:"missing_once"`   // not named by their source this time: kept for one more round
+	FreshnessOnly bool           `json:"freshness_only"` // nothing but scan times moved
+	Requests      fleet.Requests `json:"storage_requests"`
 }
 
 // RoundResult is the result of ScanWorkflow.

@@ -1,0 +1,202 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"lancefleet/fleet"
+)
+
+// ScanWorkflow is one round: look at the whole fleet, commit what changed.
+// It fails when the sources can't be listed, when the commit can't be made or
+// when the round can't be recorded; never because of an experiment or a page.
+func ScanWorkflow(ctx workflow.Context, args ScanArgs) (RoundResult, error) {
+	s := newScan(ctx, args)
+	err := s.run(ctx)
+	setOutcome(ctx, s.outcome(err))
+	return s.record, err
+}
+
+// scan is the state of one round.
+type scan struct {
+	args        ScanArgs
+	round       Round
+	pages       []Page
+	done        []PageResult
+	failedPages int
+	record      RoundResult
+}
+
+func newScan(ctx workflow.Context, args ScanArgs) *scan {
+	info := workflow.GetInfo(ctx)
+	return &scan{args: args, record: RoundResult{
+		RoundID:    info.WorkflowExecution.RunID,
+		WorkflowID: info.WorkflowExecution.ID,
+		StartedAt:  workflow.Now(ctx).UnixMilli(),
+		By:         args.By,
+	}}
+}
+
+func (s *scan) run(ctx workflow.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return s.stop(ctx, "begin round", err)
+	}
+	if err := s.observe(ctx); err != nil {
+		return s.stop(ctx, "observe", err)
+	}
+	if err := s.commit(ctx); err != nil {
+		return s.stop(ctx, "commit round", err)
+	}
+	if err := s.remember(ctx); err != nil {
+		return s.stop(ctx, "record round", err)
+	}
+	return nil
+}
+
+// begin pins what the round looks at and splits it into pages.
+func (s *scan) begin(ctx workflow.Context) error {
+	workflow.SetCurrentDetails(ctx, "Listing the fleet.")
+	ctx = step(ctx, beginTimeout, beginAttempts, "list sources, pin tables")
+	if err := workflow.ExecuteActivity(ctx, BeginRoundName, s.args).Get(ctx, &s.round); err != nil {
+		return err
+	}
+	s.record.Number = s.round.Number
+	s.record.StorageRequests = s.round.Observed
+	s.pages = splitPages(s.round, s.args.PageSize)
+	return nil
+}
+
+// observe runs the pages, a bounded number at a time, and goes on when one fails.
+func (s *scan) observe(ctx workflow.Context) error {
+	selector := workflow.NewSelector(ctx)
+	next, inFlight := 0, 0
+	for next < len(s.pages) || inFlight > 0 {
+		for next < len(s.pages) && inFlight < atLeastOne(s.args.MaxPagesAtOnce) && ctx.Err() == nil {
+			page := s.pages[next]
+			selector.AddFuture(s.startPage(ctx, page), func(f workflow.Future) {
+				inFlight--
+				s.endPage(ctx, page, f)
+			})
+			next++
+			inFlight++
+		}
+		if inFlight == 0 {
+			break
+		}
+		selector.Select(ctx)
+	}
+	return ctx.Err()
+}
+
+func (s *scan) startPage(ctx workflow.Context, page Page) workflow.Future {
+	summary := fmt.Sprintf("page %d of %d: experiments %d to %d",
+		page.Number+1, len(s.pages), page.Offset+1, page.Offset+page.Count)
+	return workflow.ExecuteActivity(step(ctx, observeTimeout, observeAttempts, summary), ObserveName, page)
+}
+
+// endPage counts one page. The rows of a page that failed for good are carried,
+// and each of its experiments counts as one that gave no answer.
+func (s *scan) endPage(ctx workflow.Context, page Page, f workflow.Future) {
+	var result PageResult
+	if err := f.Get(ctx, &result); err != nil {
+		if temporal.IsCanceledError(err) {
+			return
+		}
+		workflow.GetLogger(ctx).Error("page failed, its rows are carried", "page", page.Number, "error", err)
+		s.failedPages++
+		s.record.Failed += int64(page.Count)
+		s.describe(ctx)
+		return
+	}
+	s.done = append(s.done, result)
+	s.record.Observed += int64(result.Observed)
+	s.record.Skipped += int64(result.Skipped)
+	s.record.Failed += int64(result.Failed)
+	s.record.BackingOff += int64(result.BackingOff)
+	s.record.StorageRequests = addRequests(s.record.StorageRequests, result.Requests)
+	s.describe(ctx)
+}
+
+// commit merges what the pages staged into `_stats`.
+func (s *scan) commit(ctx workflow.Context) error {
+	in := CommitInput{Round: s.round, Pages: s.done, FailedPages: s.failedPages, PageSize: atLeastOne(s.args.PageSize)}
+	var out CommitResult
+	ctx = step(ctx, commitTimeout, commitAttempts, "merge into _stats, one commit")
+	if err := workflow.ExecuteActivity(ctx, CommitRoundName, in).Get(ctx, &out); err != nil {
+		return err
+	}
+	s.record.CommittedVersion = out.Version
+	s.record.Hot = out.Hot
+	s.record.StorageRequests = addRequests(s.record.StorageRequests, out.Requests)
+	return nil
+}
+
+// remember writes the round's row of `_rounds` and drops its staged pages.
+func (s *scan) remember(ctx workflow.Context) error {
+	finished := workflow.Now(ctx).UnixMilli()
+	s.record.FinishedAt = finished
+	s.record.DurationSeconds = float64(finished-s.record.StartedAt) / 1000
+	s.describe(ctx)
+	ctx = step(ctx, recordTimeout, recordAttempts, "append to _rounds")
+	return workflow.ExecuteActivity(ctx, RecordRoundName, s.record).Get(ctx, nil)
+}
+
+func (s *scan) stop(ctx workflow.Context, what string, err error) error {
+	err = failed(fmt.Sprintf("%s %d", what, s.round.Number), err)
+	workflow.SetCurrentDetails(ctx, "Failed: "+Sentence(err))
+	return err
+}
+
+func (s *scan) outcome(err error) string {
+	if err == nil && s.failedPages > 0 {
+		return OutcomePartial
+	}
+	return outcomeOf(err)
+}
+
+// describe keeps the round's page in Temporal's web UI readable.
+func (s *scan) describe(ctx workflow.Context) {
+	r := s.record
+	text := fmt.Sprintf("Round %d: page %d of %d. %d observed, %d unchanged, %d without answer, %d not asked (backing off).",
+		r.Number, len(s.done)+s.failedPages, len(s.pages), r.Observed, r.Skipped, r.Failed, r.BackingOff)
+	if s.failedPages > 0 {
+		text += fmt.Sprintf(" %d pages failed for good: their rows are carried.", s.failedPages)
+	}
+	switch {
+	case r.FinishedAt == 0:
+	case r.CommittedVersion != nil:
+		text += fmt.Sprintf(" Committed `_stats` version %d with %d rows.", *r.CommittedVersion, r.Hot)
+	default:
+		text += fmt.Sprintf(" Nothing to commit; %d rows.", r.Hot)
+	}
+	workflow.SetCurrentDetails(ctx, text)
+}
+
+// splitPages cuts the listing into pages of at most size experiments.
+func splitPages(round Round, size int) []Page {
+	size = atLeastOne(size)
+	pages := make([]Page, 0, (round.Experiments+size-1)/size)
+	for offset := 0; offset < round.Experiments; offset += size {
+		pages = append(pages, Page{
+			Round:  round,
+			Number: len(pages),
+			Offset: offset,
+			Count:  min(size, round.Experiments-offset),
+		})
+	}
+	return pages
+}
+
+func addRequests(a, b fleet.Requests) fleet.Requests {
+	return fleet.Requests{
+		List:   a.List + b.List,
+		Head:   a.Head + b.Head,
+		Get:    a.Get + b.Get,
+		Put:    a.Put + b.Put,
+		Delete: a.Delete + b.Delete,
+	}
+}
+
+func atLeastOne(n int) int { return max(n, 1) }

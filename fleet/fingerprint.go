@@ -1,5 +1,7 @@
 package fleet
 
+import "slices"
+
 // Fingerprint is what a probe compares: if none of it moved, nothing was written.
 // The base version alone is not enough: MemWAL writes and flushes never move it.
 type Fingerprint struct {
@@ -18,3 +20,13 @@ type ShardMark struct {
 	ETag     string `json:"etag,omitempty"` // of that manifest
 	WALNext  uint64 `json:"wal_next"`       // first WAL position that does not exist yet
 }
+
+// Equal says whether nothing at all moved between two fingerprints.
+func (f Fingerprint) Equal(o Fingerprint) bool {
+	return f.Version == o.Version && f.ETag == o.ETag && f.Naming == o.Naming &&
+		f.Gaps == o.Gaps && f.Refs == o.Refs && slices.Equal(f.Shards, o.Shards)
+}
+
+// IsZero says that there is nothing to compare: never observed, or stored by a
+// writer that keeps no fingerprints.
+func (f Fingerprint) IsZero() bool { return f.Version == 0 && len(f.Shards) == 0 }

@@ -1,14 +1,5 @@
 package fleet
 
-// Requests counts storage requests by kind.
-type Requests struct {
-	List   int64 `json:"list"`
-	Head   int64 `json:"head"`
-	Get    int64 `json:"get"`
-	Put    int64 `json:"put"`
-	Delete int64 `json:"delete"`
-}
-
 // Observation is the full measurement of one experiment, as the native library
 // reports it. Unknown numbers are -1, never 0.
 type Observation struct {

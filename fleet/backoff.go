@@ -1,0 +1,63 @@
+package fleet
+
+import "time"
+
+// BackoffPolicy says how long an experiment that could not be observed is left alone.
+type BackoffPolicy struct {
+	Interval time.Duration // after the first failure, usually that between rounds; 0 = 5 min
+	Cap      time.Duration // at most; 0 = 1 h
+}
+
+// DefaultBackoff starts with the given interval and stops growing at one hour.
+func DefaultBackoff(interval time.Duration) BackoffPolicy {
+	return BackoffPolicy{Interval: interval, Cap: time.Hour}
+}
+
+// Failed is the row of an experiment that was asked and gave no answer: the old
+// numbers, and one more failure. Every class backs off, permanent ones too: what
+// is gone or corrupt today may be mended by its owner tomorrow.
+//
+// When the source names another uri than the row's, the row keeps its own: its
+// numbers and fingerprint belong to it. FailedURI remembers which one was asked.
+func Failed(exp Experiment, prev *Row, class, sentence string, now int64, p BackoffPolicy) Row {
+	row := UnknownRow(exp)
+	if prev != nil {
+		row = *prev
+	}
+	if !row.Known {
+		row.Experiment = exp
+	}
+	if row.Failures == 0 || row.FailingSince == 0 {
+		row.FailingSince = now
+	}
+	row.Failures++
+	row.FailedAt, row.FailedURI = now, exp.URI
+	row.ErrorClass, row.Error = class, sentence
+	row.NextAttemptAt = now + p.wait(now-row.FailingSince)
+	return row
+}
+
+// wait is as long again as it has been failing, plus one interval: 1, 2, 4, 8
+// intervals when each attempt is made in time. It needs no counter, so attempts
+// whose count was never committed don't slow the back-off down.
+func (p BackoffPolicy) wait(failingMS int64) int64 {
+	interval, limit := p.Interval, p.Cap
+	if interval <= 0 {
+		interval = 5 * time.Minute
+	}
+	if limit <= 0 {
+		limit = time.Hour
+	}
+	return min(max(failingMS, 0)+interval.Milliseconds(), limit.Milliseconds())
+}
+
+// nextAttempt is when a failing row is asked again. Failure counters alone are no
+// reason to commit, so a row may say "due" although a finished round has asked it
+// since: such attempts are stepped over.
+func (p BackoffPolicy) nextAttempt(row *Row, lastRoundAt int64) int64 {
+	next := row.NextAttemptAt
+	for next <= lastRoundAt {
+		next += p.wait(next - row.FailingSince)
+	}
+	return next
+}

@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Age words a duration in its largest unit: "45 s", "12 min", "2 h", "3 d".
+// Negative ones (a clock runs ahead) read as "0 s".
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", max(d, 0)/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d d", d/day)
+}
+
+// Ago words how long before now (both unix ms) something was: "2 h ago". 0 and
+// less is unknown.
+func Ago(at, now int64) string {
+	if at <= 0 {
+		return "at an unknown time"
+	}
+	return Age(span(at, now)) + " ago"
+}
+
+// Clock words a time as seen from now (both unix ms), in UTC: "14:05" on the same
+// day, else "Nov 30 14:05", with the year where it differs.
+func Clock(at, now int64) string {
+	t, n := time.UnixMilli(at).UTC(), time.UnixMilli(now).UTC()
+	switch {
+	case t.Year() != n.Year():
+		return t.Format("2006 Jan 2 15:04")
+	case t.YearDay() != n.YearDay():
+		return t.Format("Jan 2 15:04")
+	}
+	return t.Format("15:04")
+}
+
+// Count words a number of things: "1 fragment", "3 fragments", "unknown fragments".
+func Count(n int64, thing string) string {
+	switch {
+	case n < 0:
+		return "unknown " + thing + "s"
+	case n == 1:
+		return "1 " + thing
+	}
+	return itoa(n) + " " + thing + "s"
+}
+
+// span is the time from one unix ms to another.
+func span(from, to int64) time.Duration { return time.Duration(to-from) * time.Millisecond }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -101,7 +101,7 @@ type Round struct {
 	Listing      string         `json:"listing"`       // content hash of the staged list of experiments
 	Experiments  int            `json:"experiments"`   // in it
 	StatsVersion uint64         `json:"stats_version"` // pinned; 0 = no table yet
-	LastRoundAt  int64          `json:"last_round_at"` // end of the newest finished round, unix ms; 0 none
+	LastRoundAt  int64          `json:"last_round_at"` // start of the newest finished round, unix ms; 0 none
 	Full         bool           `json:"full"`
 	Observed     fleet.Requests `json:"requests"` // spent by BeginRound itself
 }

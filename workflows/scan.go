@@ -3,10 +3,7 @@ package workflows
 import (
 	"fmt"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
-
-	"lancefleet/fleet"
 )
 
 // ScanWorkflow is one round: look at the whole fleet, commit what changed.
@@ -101,8 +98,8 @@ func (s *scan) startPage(ctx workflow.Context, page Page) workflow.Future {
 func (s *scan) endPage(ctx workflow.Context, page Page, f workflow.Future) {
 	var result PageResult
 	if err := f.Get(ctx, &result); err != nil {
-		if temporal.IsCanceledError(err) {
-			return
+		if ctx.Err() != nil {
+			return // the round is cancelled: nothing is counted any more
 		}
 		workflow.GetLogger(ctx).Error("page failed, its rows are carried", "page", page.Number, "error", err)
 		s.failedPages++
@@ -115,7 +112,7 @@ func (s *scan) endPage(ctx workflow.Context, page Page, f workflow.Future) {
 	s.record.Skipped += int64(result.Skipped)
 	s.record.Failed += int64(result.Failed)
 	s.record.BackingOff += int64(result.BackingOff)
-	s.record.StorageRequests = addRequests(s.record.StorageRequests, result.Requests)
+	s.record.StorageRequests = s.record.StorageRequests.Add(result.Requests)
 	s.describe(ctx)
 }
 
@@ -129,7 +126,7 @@ func (s *scan) commit(ctx workflow.Context) error {
 	}
 	s.record.CommittedVersion = out.Version
 	s.record.Hot = out.Hot
-	s.record.StorageRequests = addRequests(s.record.StorageRequests, out.Requests)
+	s.record.StorageRequests = s.record.StorageRequests.Add(out.Requests)
 	return nil
 }
 
@@ -187,16 +184,6 @@ func splitPages(round Round, size int) []Page {
 		})
 	}
 	return pages
-}
-
-func addRequests(a, b fleet.Requests) fleet.Requests {
-	return fleet.Requests{
-		List:   a.List + b.List,
-		Head:   a.Head + b.Head,
-		Get:    a.Get + b.Get,
-		Put:    a.Put + b.Put,
-		Delete: a.Delete + b.Delete,
-	}
 }
 
 func atLeastOne(n int) int { return max(n, 1) }

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Our names below a data directory. Experiments can't have them: see fleet.Reserved.
+const (
+	statsTable   = "_stats.rollout.lance"
+	roundsTable  = "_rounds.lance"
+	journalTable = "_journal.lance"
+	ownFolder    = "_lancefleet"
+)
+
+// Schemes are matched as URLs write them; a single letter would be a drive.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+
+// CleanDataDir turns what a person wrote into the one form in which a data
+// directory is compared and joined: an absolute local path (file:// becomes one),
+// or a URL such as s3://bucket/folder, without a trailing slash. A query (as
+// s3+ddb:// needs it) is kept. Credentials in the URL are refused: they belong
+// into the environment, and this string ends in logs and workflow histories.
+func CleanDataDir(s string) (string, error) {
+	clean, err := cleanURI(strings.TrimSpace(s))
+	if err != nil {
+		return "", fmt.Errorf("data directory %q: %w", redact(s), err)
+	}
+	if isLocal(clean) {
+		return filepath.Abs(clean)
+	}
+	return clean, nil
+}
+
+// Locate resolves the uri that a registry names: absolute ones stand for
+// themselves, relative ones lie below the data directory.
+func Locate(dataDir, uri string) (string, error) {
+	uri = strings.TrimSpace(uri)
+	switch {
+	case uri == "":
+		return "", fmt.Errorf("uri is empty")
+	case scheme.MatchString(uri) || filepath.IsAbs(uri):
+		return cleanURI(uri)
+	case isLocal(dataDir):
+		return filepath.Join(dataDir, uri), nil
+	}
+	if below := path.Clean(uri); below == ".." || strings.HasPrefix(below, "../") {
+		return "", fmt.Errorf("uri %q leaves the data directory", uri)
+	}
+	return join(dataDir, path.Clean(uri)), nil
+}
+
+// join appends elements to a cleaned data directory, before a query if it has one.
+func join(dataDir string, elem ...string) string {
+	below := path.Join(elem...)
+	if isLocal(dataDir) {
+		return filepath.Join(dataDir, filepath.FromSlash(below))
+	}
+	base, query, has := strings.Cut(dataDir, "?")
+	joined := strings.TrimRight(base, "/") + "/" + below
+	if has {
+		joined += "?" + query
+	}
+	return joined
+}
+
+func isLocal(clean string) bool { return !scheme.MatchString(clean) }
+
+func cleanURI(s string) (string, error) {
+	if s == "" {
+		return "", fmt.Errorf("is empty")
+	}
+	if strings.ContainsAny(s, "\x00\n\r") {
+		return "", fmt.Errorf("has control characters")
+	}
+	if !scheme.MatchString(s) {
+		return filepath.Clean(s), nil
+	}
+	name, rest, _ := strings.Cut(s, "://")
+	if strings.EqualFold(name, "file") {
+		return localPath(s)
+	}
+	return cleanURL(strings.ToLower(name), rest)
+}
+
+// localPath turns file:///a%20b into /a b, as Lance would.
+func localPath(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "", fmt.Errorf("is no file url")
+	}
+	if u.Host != "" && !strings.EqualFold(u.Host, "localhost") {
+		return "", fmt.Errorf("file url names the host %q: write file:///%s/... or a path", u.Host, u.Host)
+	}
+	if u.Path == "" || u.RawQuery != "" {
+		return "", fmt.Errorf("file url must hold an absolute path and nothing else")
+	}
+	return filepath.Clean(u.Path), nil
+}
+
+// cleanURL works on the text: an object key may hold what url.Parse would decode.
+func cleanURL(name, rest string) (string, error) {
+	rest, query, has := strings.Cut(rest, "?")
+	bucket, key, _ := strings.Cut(rest, "/")
+	// az://container@account is an address; a colon before the @ is a secret.
+	if user, _, found := strings.Cut(bucket, "@"); found && strings.Contains(user, ":") {
+		return "", fmt.Errorf("holds credentials: give them in the environment")
+	}
+	if bucket == "" && name != "memory" {
+		return "", fmt.Errorf("names no bucket")
+	}
+	for part := range strings.SplitSeq(key, "/") {
+		if part == ".." || part == "." {
+			return "", fmt.Errorf("has %q in its path", part)
+		}
+	}
+	clean := name + "://" + bucket
+	if key = strings.Trim(key, "/"); key != "" {
+		clean += "/" + key
+	}
+	if has && query != "" {
+		clean += "?" + query
+	}
+	return clean, nil
+}
+
+// redact hides what stands before an @ in a URL's authority.
+func redact(s string) string {
+	name, rest, found := strings.Cut(s, "://")
+	if !found {
+		return s
+	}
+	authority, tail, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		return name + "://***" + authority[at:] + "/" + tail
+	}
+	return s
+}

@@ -1,0 +1,65 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"github.com/labstack/echo/v4"
+)
+
+const apiPrefix = "/api/v1"
+
+// routeAPI registers the documented API. A route that changes anything is a POST.
+func (s *Server) routeAPI() {
+	config := huma.DefaultConfig("lancefleet", s.build)
+	config.Info.Description = "One fleet of Lance datasets: what it holds, what its rounds saw, and how to steer them. " +
+		"Times are unix milliseconds, sizes bytes, unknown is null. Errors are {\"error\": \"...\"}."
+	config.OpenAPIPath = ""
+	config.DocsPath = ""
+	config.SchemasPath = ""
+	config.CreateHooks = nil // no $schema in answers
+	api := humaecho.New(s.echo, config)
+
+	op := func(method, path, id, summary string) huma.Operation {
+		return huma.Operation{Method: method, Path: apiPrefix + path, OperationID: id, Summary: summary}
+	}
+	handle(s, Read, op(http.MethodGet, "/experiments", "list-experiments", "A page of experiments"), s.listExperiments, api)
+	handle(s, Read, op(http.MethodGet, "/experiments/{name}", "get-experiment", "Everything known about one experiment"), s.getExperiment, api)
+	handle(s, Operate, op(http.MethodPost, "/experiments/{name}/rescan", "rescan-experiment", "Observe one experiment in full and store it"), s.rescanExperiment, api)
+	scan := op(http.MethodPost, "/rescan", "rescan", "Start a round")
+	scan.DefaultStatus = http.StatusAccepted
+	handle(s, Operate, scan, s.startRound, api)
+	handle(s, Read, op(http.MethodGet, "/rounds", "list-rounds", "Finished rounds, newest first"), s.listRounds, api)
+	handle(s, Read, op(http.MethodGet, "/rounds/{workflow_id}/{run_id}", "get-round", "One round; waits for it to end"), s.getRound, api)
+	handle(s, Read, op(http.MethodGet, "/schedule", "get-schedule", "The schedule that starts rounds"), s.getSchedule, api)
+	handle(s, Operate, op(http.MethodPost, "/schedule/pause", "pause", "Start no more rounds"), s.pauseSchedule, api)
+	handle(s, Operate, op(http.MethodPost, "/schedule/resume", "resume", "Start rounds again"), s.resumeSchedule, api)
+	handle(s, Read, op(http.MethodGet, "/status", "get-status", "This server and its fleet at a glance"), s.getStatus, api)
+
+	s.get(Open, apiPrefix+"/openapi.json", func(c echo.Context) error { return c.JSON(http.StatusOK, api.OpenAPI()) })
+	s.get(Read, apiPrefix+"/metrics", s.serveMetrics)
+	s.get(Read, "/metrics", s.serveMetrics)
+	s.get(Open, "/healthz", func(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) })
+	s.get(Open, "/readyz", s.serveReadiness)
+}
+
+// get registers a route that only looks.
+func (s *Server) get(access Access, path string, h echo.HandlerFunc) {
+	s.access[http.MethodGet+" "+path] = access
+	s.echo.GET(path, h)
+}
+
+// post registers a route that changes something.
+func (s *Server) post(path string, h echo.HandlerFunc) {
+	s.access[http.MethodPost+" "+path] = Operate
+	s.echo.POST(path, h)
+}
+
+func (s *Server) serveMetrics(c echo.Context) error {
+	if s.metrics == nil {
+		return refuse(http.StatusNotFound, "this server keeps no metrics")
+	}
+	s.metrics.ServeHTTP(c.Response(), c.Request())
+	return nil
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"lancefleet/fleet"
+)
+
+// column is something a list can be sorted by. Exactly one of number and text is set.
+type column struct {
+	name    string   // as in the JSON
+	aliases []string // short words people type
+	title   string   // in the page's list; "" = not a column there
+	hint    string
+	down    bool // sorts descending at the first click
+	number  func(v *view, i int) (int64, bool)
+	text    func(v *view, i int) string
+}
+
+const defaultSort = "last_write"
+
+// known reads a number of which -1 means unknown.
+func known(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
+	return func(v *view, i int) (int64, bool) {
+		n := get(&v.Rows[i])
+		return n, v.Rows[i].Known && n >= 0
+	}
+}
+
+// instant reads a time of which 0 and -1 mean never or unknown.
+func instant(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
+	return func(v *view, i int) (int64, bool) {
+		n := get(&v.Rows[i])
+		return n, n > 0
+	}
+}
+
+var columns = []column{
+	{name: "name", title: "Name", text: func(v *view, i int) string { return v.Rows[i].Name }},
+	{name: "kind", title: "Kind", text: func(v *view, i int) string { return string(v.Rows[i].Kind) }},
+	{name: "state", title: "State", text: func(v *view, i int) string { return condition(&v.Rows[i]) },
+		hint: "Failing and never observed ones first, then hot"},
+	{name: "last_write", aliases: []string{"last_updated"}, title: "Last write", down: true,
+		hint:   "When rows last arrived by any path. Maintenance never moves it",
+		number: instant(func(r *fleet.Row) int64 { return r.LastWrite })},
+	{name: "row_count", aliases: []string{"rows"}, title: "Rows", down: true,
+		hint:   "Base and pending rows; ≈ is an upper bound, as keys may repeat between them",
+		number: known(func(r *fleet.Row) int64 { return r.RowCount })},
+	{name: "fragment_count", aliases: []string{"fragments"}, title: "Fragments", down: true,
+		hint:   "Of the base table",
+		number: known(func(r *fleet.Row) int64 { return r.FragmentCount })},
+	{name: "pending_wal_generations", aliases: []string{"pending"}, title: "Pending", down: true,
+		hint:   "Flushed MemWAL generations that are not in the base table yet",
+		number: known(func(r *fleet.Row) int64 { return r.PendingWAL })},
+	{name: "bytes", aliases: []string{"size"}, title: "Size", down: true,
+		number: known(func(r *fleet.Row) int64 { return r.Bytes })},
+	{name: "scanned_at", title: "Last observed", down: true,
+		hint:   "When a round or a refresh last confirmed this row",
+		number: instant(func(r *fleet.Row) int64 { return r.ScannedAt })},
+	{name: "action", aliases: []string{"reason", "next"}, title: "Next action and why",
+		text: func(v *view, i int) string { return string(v.decisions[i].Action) + "\x00" + v.decisions[i].Reason }},
+	{name: "last_maintenance", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastMaintenance })},
+	{name: "last_compaction", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastCompaction })},
+	{name: "total_compactions", down: true, number: known(func(r *fleet.Row) int64 { return r.TotalCompactions })},
+	{name: "observed_at", down: true, number: instant(func(r *fleet.Row) int64 { return r.ObservedAt })},
+	{name: "pending_rows", down: true, number: known(func(r *fleet.Row) int64 { return r.PendingRows })},
+	{name: "small_fragments", down: true, number: known(func(r *fleet.Row) int64 { return r.SmallFragments })},
+	{name: "deleted_rows", down: true, number: known(func(r *fleet.Row) int64 { return r.DeletedRows })},
+	{name: "tail_entries", down: true, number: known(func(r *fleet.Row) int64 { return r.TailEntries })},
+	{name: "stranded_entries", aliases: []string{"stranded"}, down: true,
+		number: known(func(r *fleet.Row) int64 { return r.StrandedEntries })},
+	{name: "shards", down: true, number: known(func(r *fleet.Row) int64 { return int64(len(r.Shards)) })},
+	{name: "version", down: true, number: known(func(r *fleet.Row) int64 { return r.Version })},
+	{name: "failures", aliases: []string{"failing"}, down: true,
+		number: func(v *view, i int) (int64, bool) { return v.Rows[i].Failures, true }},
+	{name: "uri", text: func(v *view, i int) string { return v.Rows[i].URI }},
+}
+
+// condition is the state as the page's column sorts it: what needs a look first.
+func condition(r *fleet.Row) string {
+	switch {
+	case r.Failing():
+		return "1 failing"
+	case !r.Known:
+		return "2 never observed"
+	case r.MissingRounds > 0:
+		return "3 missing"
+	default:
+		return "4 hot"
+	}
+}
+
+// findColumn answers the place of a column, -1 if there is none of that name.
+func findColumn(name string) int {
+	for i := range columns {
+		if columns[i].name == name {
+			return i
+		}
+		for _, a := range columns[i].aliases {
+			if a == name {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func columnNames() string {
+	names := make([]string, len(columns))
+	for i := range columns {
+		names[i] = columns[i].name
+	}
+	return strings.Join(names, ", ")
+}
+
+func unknownColumn(name string) string {
+	return fmt.Sprintf("sort: %q is not a column; allowed: %s", name, columnNames())
+}

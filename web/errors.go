@@ -1,0 +1,92 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lancefleet/control"
+	"lancefleet/lance"
+)
+
+// refuse is an error with its status; the message is shown as it is.
+func refuse(status int, message string) *ErrorBody {
+	return &ErrorBody{Message: message, status: status}
+}
+
+// statusOfClass says what a class of the native library means to a caller. 404 is
+// kept for names that no source knows.
+func statusOfClass(class string) int {
+	switch lance.Class(class) {
+	case lance.Invalid, lance.Gone, lance.Corrupt, lance.Unsupported:
+		return http.StatusUnprocessableEntity
+	case lance.Conflict, lance.Exists:
+		return http.StatusConflict
+	case lance.Denied, lance.Unreachable, lance.Timeout, lance.Cancelled, lance.Closed, lance.Library:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// statusOfSteering says what a failure of Temporal, or of a workflow, means.
+func statusOfSteering(e *control.Error) int {
+	switch {
+	case errors.Is(e, control.ErrNoSchedule):
+		return http.StatusServiceUnavailable
+	case e.Class == control.ClassGone && e.Op != "refresh":
+		return http.StatusNotFound
+	case e.Class == control.ClassInternal:
+		return http.StatusInternalServerError
+	default:
+		return statusOfClass(e.Class)
+	}
+}
+
+// answerOf makes any error one with a status.
+func answerOf(err error) *ErrorBody {
+	var body *ErrorBody
+	if errors.As(err, &body) {
+		return body
+	}
+	var steering *control.Error
+	if errors.As(err, &steering) {
+		return refuse(statusOfSteering(steering), sentence(err))
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return refuse(http.StatusServiceUnavailable, "no answer in time: "+sentence(err))
+	}
+	return refuse(statusOfClass(string(lance.ClassOf(err))), sentence(err))
+}
+
+// sentence is an error on one line of bearable length.
+func sentence(err error) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
+	const most = 400
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+var errorsOnce sync.Once
+
+// useErrorBody makes huma answer its own errors in our shape too. huma keeps this
+// in a package variable.
+func useErrorBody() {
+	errorsOnce.Do(func() {
+		huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+			parts := []string{message}
+			for _, err := range errs {
+				if err != nil {
+					parts = append(parts, sentence(err))
+				}
+			}
+			return refuse(status, strings.Join(parts, ": "))
+		}
+	})
+}

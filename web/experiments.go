@@ -1,0 +1,240 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lancefleet/fleet"
+)
+
+// listInput documents the query; Resolve reads it, so that pages and API
+// understand the same words.
+type listInput struct {
+	Search  string   `query:"search" doc:"Literal, case-insensitive part of the name"`
+	Limit   int      `query:"limit" doc:"Clamped to 1..500" default:"50"`
+	Offset  int      `query:"offset" default:"0"`
+	Sort    string   `query:"sort" doc:"Any number, time or name of an experiment, as spelled in the answer" default:"last_write"`
+	Order   string   `query:"order" doc:"asc or desc; unknown values come last either way"`
+	Kind    []string `query:"kind" doc:"Only these kinds"`
+	State   []string `query:"state" doc:"Only these states"`
+	Failing string   `query:"failing" doc:"true: only those whose last observation failed"`
+	Backlog string   `query:"backlog" doc:"true: only those with pending generations"`
+	Unseen  string   `query:"unseen" doc:"true: only those never observed"`
+	Match   string   `header:"If-None-Match"`
+
+	query Query
+}
+
+// Resolve implements huma.Resolver.
+func (in *listInput) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	query, mistakes := parseQuery(u.Query())
+	in.query = query
+	var errs []error
+	for _, m := range mistakes {
+		errs = append(errs, errors.New(m))
+	}
+	return errs
+}
+
+type listOutput struct {
+	ETag string `header:"ETag"`
+	Body ExperimentList
+}
+
+func (s *Server) listExperiments(_ context.Context, in *listInput) (*listOutput, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return nil, notLoaded(m)
+	}
+	now := s.now().UnixMilli()
+	tag := m.tag(now)
+	if in.Match != "" && in.Match == tag {
+		return nil, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {tag}})
+	}
+	list, _ := m.list(in.query, now)
+	return &listOutput{ETag: tag, Body: list}, nil
+}
+
+// list answers a query from memory.
+func (m moment) list(q Query, now int64) (ExperimentList, selection) {
+	found := q.run(m.view)
+	out := ExperimentList{
+		Experiments: make([]Summary, len(found.rows)),
+		Total:       found.total,
+		AsOf:        timeOf(m.asOf()),
+		Version:     m.view.Version,
+		Limit:       q.Limit,
+		Offset:      q.Offset,
+		Sort:        q.Sort,
+		Order:       q.order(),
+		Totals:      found.totals,
+	}
+	out.Stale, out.StaleWhy = m.stale(now)
+	for i, at := range found.rows {
+		out.Experiments[i] = summarise(&m.view.Rows[at], m.view.decisions[at], now)
+	}
+	return out, found
+}
+
+// tag names what an answer is made from. It is weak: ages in it may differ.
+func (m moment) tag(now int64) string {
+	stale, _ := m.stale(now)
+	return fmt.Sprintf(`W/"%d-%d-%d-%t"`, m.view.Version, m.view.builtAt, m.asOf(), stale)
+}
+
+func notLoaded(m moment) *ErrorBody {
+	message := "the fleet's table has not been read yet"
+	if m.storageProblem != "" {
+		message += ": " + m.storageProblem
+	}
+	return refuse(http.StatusServiceUnavailable, message)
+}
+
+type experimentInput struct {
+	Name  string `path:"name" doc:"kind:name, or bare: the rollout, else the only one of that name" example:"rollout:exp-1"`
+	Fresh bool   `query:"fresh" doc:"Observe now; nothing is stored"`
+}
+
+type experimentOutput struct {
+	Body Detail
+}
+
+func (s *Server) getExperiment(ctx context.Context, in *experimentInput) (*experimentOutput, error) {
+	d, err := s.experiment(ctx, in.Name, in.Fresh)
+	if err != nil {
+		return nil, err
+	}
+	return &experimentOutput{Body: d}, nil
+}
+
+// experiment answers one experiment: its row, or what looking at it now shows.
+func (s *Server) experiment(ctx context.Context, name string, fresh bool) (Detail, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return Detail{}, notLoaded(m)
+	}
+	t, err := s.resolve(ctx, m.view, name)
+	if err != nil {
+		return Detail{}, err
+	}
+	if fresh || t.row == nil {
+		return s.lookAt(ctx, t)
+	}
+	return s.stored(m, t), nil
+}
+
+// stored describes a row.
+func (s *Server) stored(m moment, t target) Detail {
+	now := s.now().UnixMilli()
+	d := describe(t.row, m.view.decisions[t.at], now)
+	d.AsOf = timeOf(m.asOf())
+	d.Stale, _ = m.stale(now)
+	return d
+}
+
+// observeTimeout bounds one observation on demand.
+const observeTimeout = 20 * time.Second
+
+// lookAt observes now and stores nothing. Few at once: people who browse must not
+// take the store away from rounds.
+func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
+	if s.observer == nil {
+		return Detail{}, refuse(http.StatusServiceUnavailable, "this server cannot observe: it runs without the native library")
+	}
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	select {
+	case s.observing <- struct{}{}:
+		defer func() { <-s.observing }()
+	case <-ctx.Done():
+		return Detail{}, refuse(http.StatusServiceUnavailable, "too many observations at once: try again")
+	}
+	o, err := s.observer.Observe(ctx, t.exp)
+	if err != nil {
+		return Detail{}, fmt.Errorf("observing %s: %w", t.exp.ID, err)
+	}
+	now := s.now().UnixMilli()
+	row := fleet.Observed(t.exp, t.row, o, now)
+	d := describe(&row, fleet.Decide(row, s.policy, fleet.History{}, now), now)
+	d.Fresh, d.AsOf = true, &now
+	return d, nil
+}
+
+type nameInput struct {
+	Name string `path:"name"`
+	By   string `query:"by" maxLength:"100" doc:"Who asks"`
+}
+
+type rescanOutput struct {
+	Body Rescanned
+}
+
+func (s *Server) rescanExperiment(ctx context.Context, in *nameInput) (*rescanOutput, error) {
+	out, err := s.rescanOne(ctx, in.Name, in.By)
+	if err != nil {
+		return nil, err
+	}
+	return &rescanOutput{Body: out}, nil
+}
+
+// rescanOne has a worker observe and store one experiment, and waits until the
+// result is what this server shows.
+func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return Rescanned{}, notLoaded(m)
+	}
+	t, err := s.resolve(ctx, m.view, name)
+	if err != nil {
+		return Rescanned{}, err
+	}
+	if s.control == nil {
+		return Rescanned{}, noTemporal()
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestPoll)
+	defer cancel()
+	result, err := s.control.Refresh(ctx, t.exp.ID, author(by))
+	if err != nil {
+		return Rescanned{}, fmt.Errorf("refreshing %s: %w", t.exp.ID, err)
+	}
+	if result.Version != nil {
+		m = s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.view.Version >= *result.Version })
+	}
+	if why := result.Failed[t.exp.ID.String()]; why != "" {
+		return Rescanned{}, s.refreshFailed(m, t, why)
+	}
+	out := Rescanned{CommittedVersion: result.Version}
+	if at, ok := m.view.byID[t.exp.ID]; ok {
+		d := s.stored(m, target{exp: t.exp, row: &m.view.Rows[at], at: at})
+		out.Experiment = &d
+		return out, nil
+	}
+	d, err := s.lookAt(ctx, t)
+	if err != nil {
+		return Rescanned{}, err
+	}
+	out.Experiment = &d
+	return out, nil
+}
+
+// refreshFailed takes the class from the row, where the refresh has stored it.
+func (s *Server) refreshFailed(m moment, t target, why string) error {
+	status := http.StatusServiceUnavailable
+	if at, ok := m.view.byID[t.exp.ID]; ok && m.view.Rows[at].ErrorClass != "" {
+		status = statusOfClass(m.view.Rows[at].ErrorClass)
+	}
+	if status == http.StatusInternalServerError {
+		status = http.StatusServiceUnavailable
+	}
+	return refuse(status, fmt.Sprintf("observing %s: %s", t.exp.ID, why))
+}
+
+func noTemporal() *ErrorBody {
+	return refuse(http.StatusServiceUnavailable, "this server has no connection to Temporal")
+}

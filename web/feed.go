@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"lancefleet/fleet"
+)
+
+const (
+	readTimeout     = 30 * time.Second // one look at storage
+	temporalTimeout = 5 * time.Second  // one question to Temporal
+	rebuildEvery    = time.Minute      // decisions age with the clock
+	keptRounds      = 200              // newest rounds kept in memory
+	graceUnknown    = 15 * time.Minute // data older than this is stale when no interval is known
+)
+
+// feed keeps the newest state of the fleet in memory. Two goroutines renew it, one
+// asking storage and one asking Temporal, so that neither waits for the other and
+// no request waits for either.
+type feed struct {
+	snapshots snapshots
+	rounds    rounds
+	control   Control
+	policy    fleet.Policy
+	now       func() time.Time
+	every     time.Duration
+	log       *slog.Logger
+
+	reload     chan struct{} // asks for a look at storage now
+	reschedule chan struct{} // asks for a look at Temporal now
+
+	mu      sync.Mutex
+	at      moment
+	changed chan struct{} // closed and replaced at every renewal
+}
+
+// moment is all that serving one request needs to know; it never changes.
+type moment struct {
+	view            *view // nil until the table was read once
+	rounds          []fleet.RoundRecord
+	checkedAt       int64 // last successful look at storage, unix ms
+	storageProblem  string
+	schedule        *Schedule // nil until Temporal answered once
+	temporalProblem string
+	temporalAsked   bool
+}
+
+func (f *feed) moment() moment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}
+
+func (f *feed) update(change func(*moment)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.at)
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// run renews until the context ends.
+func (f *feed) run(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { f.loop(ctx, f.reload, f.readStorage) })
+	both.Go(func() { f.loop(ctx, f.reschedule, f.askTemporal) })
+	both.Wait()
+}
+
+func (f *feed) loop(ctx context.Context, now <-chan struct{}, step func(context.Context)) {
+	tick := time.NewTicker(f.every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		step(ctx)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-now:
+		}
+	}
+}
+
+// poke asks for a renewal without waiting for it.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) readStorage(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	snap, err := f.snapshots.Latest(ctx)
+	if err != nil {
+		f.storageFailed("reading the fleet's table", err)
+		return
+	}
+	recent, err := f.rounds.Latest(ctx, keptRounds)
+	if err != nil {
+		f.storageFailed("reading the rounds", err)
+		recent = f.moment().rounds
+	}
+	now := f.now().UnixMilli()
+	v := f.moment().view
+	if v == nil || v.Version != snap.Version || v.ETag != snap.ETag || now-v.builtAt >= rebuildEvery.Milliseconds() {
+		v = newView(snap, f.policy, now)
+	}
+	f.update(func(m *moment) {
+		m.view, m.rounds = v, recent
+		if err == nil {
+			m.checkedAt, m.storageProblem = now, ""
+		}
+	})
+}
+
+func (f *feed) storageFailed(doing string, err error) {
+	f.log.Warn(doing, "error", err)
+	f.update(func(m *moment) { m.storageProblem = doing + ": " + sentence(err) })
+}
+
+func (f *feed) askTemporal(ctx context.Context) {
+	if f.control == nil {
+		f.update(func(m *moment) {
+			m.temporalAsked, m.temporalProblem = true, "this server has no connection to Temporal"
+		})
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	schedule, err := f.control.Schedule(ctx)
+	if err != nil && ctx.Err() != nil && ctx.Err() == context.Canceled {
+		return
+	}
+	f.update(func(m *moment) {
+		m.temporalAsked = true
+		if err != nil {
+			m.temporalProblem = sentence(err)
+			return
+		}
+		m.schedule, m.temporalProblem = &schedule, ""
+	})
+}
+
+// await renews until the condition holds or the context ends.
+func (f *feed) await(ctx context.Context, ask chan struct{}, holds func(moment) bool) moment {
+	for {
+		f.mu.Lock()
+		at, changed := f.at, f.changed
+		f.mu.Unlock()
+		if holds(at) || ctx.Err() != nil {
+			return at
+		}
+		poke(ask)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// asOf is when what is shown was true: the newest commit, or the end of the
+// newest round, as a round that found nothing new commits nothing.
+func (m moment) asOf() int64 {
+	var at int64
+	if m.view != nil {
+		at = m.view.CommittedAt
+	}
+	if len(m.rounds) > 0 {
+		at = max(at, m.rounds[0].FinishedAt)
+	}
+	return at
+}
+
+// overdue is how old the data may be before it is called stale.
+func (m moment) overdue() time.Duration {
+	if m.schedule == nil || m.schedule.IntervalSecs <= 0 {
+		return graceUnknown
+	}
+	return 3*time.Duration(m.schedule.IntervalSecs)*time.Second + 30*time.Second
+}
+
+// stale says whether the data is older than it should be, and why.
+func (m moment) stale(now int64) (bool, string) {
+	if m.view == nil {
+		return true, "the fleet's table has not been read yet"
+	}
+	if m.storageProblem != "" && now-m.checkedAt > (30*time.Second).Milliseconds() {
+		return true, m.storageProblem
+	}
+	age := time.Duration(now-m.asOf()) * time.Millisecond
+	if age <= m.overdue() {
+		return false, ""
+	}
+	switch {
+	case m.asOf() == 0 && len(m.view.Rows) == 0:
+		return false, "" // a new fleet: empty, not old
+	case m.schedule != nil && m.schedule.Paused:
+		return true, "rounds are paused"
+	default:
+		return true, "no round has finished for " + span(age)
+	}
+}
+
+// price a day of one round's requests at the interval of the schedule.
+func (m moment) interval() int64 {
+	if m.schedule == nil {
+		return 0
+	}
+	return m.schedule.IntervalSecs
+}

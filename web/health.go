@@ -1,0 +1,53 @@
+package web
+
+import (
+	"fmt"
+
+	"lancefleet/fleet"
+)
+
+// health says in one sentence how an experiment is.
+func health(row *fleet.Row, now int64) string {
+	switch {
+	case row.Failing():
+		return failing(row, now)
+	case !row.Known:
+		return "Never observed: no round has reached it yet."
+	case row.MissingRounds > 0:
+		return fmt.Sprintf("No source named it in the last %s: after two it leaves the list.", plural(row.MissingRounds, "round"))
+	case row.StrandedEntries > 0:
+		return count(row.StrandedEntries) + " WAL entries in no generation and not in the base: stranded."
+	case row.PendingWAL > fleet.ReadCap:
+		return fmt.Sprintf("%s pending generations: above %s lance-context workers refuse to read it.", count(row.PendingWAL), count(fleet.ReadCap))
+	case row.PendingWAL > fleet.BacklogWarning:
+		return fmt.Sprintf("%s pending generations: reads get slow.", count(row.PendingWAL))
+	case row.PendingWAL > 0:
+		return fmt.Sprintf("Healthy; %s not in the base table yet.", plural(row.PendingWAL, "generation"))
+	case row.PendingWAL < 0:
+		return "Observed; whether generations are pending is unknown."
+	case row.TailEntries > 0:
+		return "Healthy; newest writes are in the WAL and not flushed yet."
+	default:
+		return "Healthy; nothing pending."
+	}
+}
+
+func failing(row *fleet.Row, now int64) string {
+	s := "The last observation failed"
+	if row.FailingSince > 0 {
+		s = "Observations fail since " + exact(row.FailingSince)
+	}
+	if row.ErrorClass != "" {
+		s += " (" + row.ErrorClass + ")"
+	}
+	switch {
+	case row.Known && row.ObservedAt > 0:
+		s += "; the numbers are from " + fleet.Ago(row.ObservedAt, now)
+	case !row.Known:
+		s += "; it was never observed"
+	}
+	if row.NextAttemptAt > now {
+		s += ". Next attempt " + relative(row.NextAttemptAt, now)
+	}
+	return s + "."
+}

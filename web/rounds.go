@@ -1,0 +1,134 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"lancefleet/fleet"
+)
+
+// deepest is how many rounds back a list goes: the table keeps 30 days.
+const deepest = 10_000
+
+type roundsInput struct {
+	Limit  int `query:"limit" default:"50" doc:"Clamped to 1..500"`
+	Offset int `query:"offset" default:"0"`
+}
+
+type roundsOutput struct {
+	Body RoundList
+}
+
+func (s *Server) listRounds(ctx context.Context, in *roundsInput) (*roundsOutput, error) {
+	list, err := s.roundPage(ctx, in.Limit, in.Offset)
+	if err != nil {
+		return nil, err
+	}
+	return &roundsOutput{Body: list}, nil
+}
+
+// roundPage answers from memory, and from the table when older ones are asked for.
+func (s *Server) roundPage(ctx context.Context, limit, offset int) (RoundList, error) {
+	limit = min(max(limit, 1), maxLimit)
+	offset = min(max(offset, 0), deepest)
+	m := s.feed.moment()
+	if m.view == nil {
+		return RoundList{}, notLoaded(m)
+	}
+	recent := m.rounds
+	if offset+limit >= keptRounds && len(recent) >= keptRounds {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		var err error
+		if recent, err = s.rounds.Latest(ctx, offset+limit+1); err != nil {
+			return RoundList{}, fmt.Errorf("reading the rounds: %w", err)
+		}
+	}
+	out := RoundList{Rounds: []Round{}, Limit: limit, Offset: offset}
+	for i := offset; i < len(recent) && i < offset+limit; i++ {
+		out.Rounds = append(out.Rounds, s.round(recent[i], m.interval()))
+	}
+	out.More = len(recent) > offset+limit
+	return out, nil
+}
+
+// round adds the price of its requests: those of one round, every round of a day.
+func (s *Server) round(r fleet.RoundRecord, intervalSecs int64) Round {
+	out := Round{RoundRecord: r}
+	if onObjectStore(s.dataDir) && intervalSecs > 0 {
+		price := s.config.Prices.PricePerDay(r.StorageRequests, intervalSecs)
+		out.PricePerDay = &price
+	}
+	return out
+}
+
+// onObjectStore is false where requests cost nothing.
+func onObjectStore(dir string) bool {
+	return strings.Contains(dir, "://") && !strings.HasPrefix(dir, "file://")
+}
+
+type roundInput struct {
+	WorkflowID string `path:"workflow_id"`
+	RunID      string `path:"run_id"`
+	WaitSecs   int    `query:"wait_secs" default:"0" doc:"Wait so long for it to end; at most 60"`
+}
+
+type roundOutput struct {
+	Status int
+	Body   any
+}
+
+// getRound answers 200 with the record, or 202 while the round runs.
+func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, error) {
+	if s.control == nil {
+		return nil, noTemporal()
+	}
+	wait := min(max(time.Duration(in.WaitSecs)*time.Second, 0), longestPoll)
+	record, err := s.control.Round(ctx, in.WorkflowID, in.RunID, wait)
+	if err != nil {
+		return nil, fmt.Errorf("asking for round %s of %s: %w", in.RunID, in.WorkflowID, err)
+	}
+	if record == nil {
+		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
+	}
+	return &roundOutput{Status: http.StatusOK, Body: s.round(*record, s.feed.moment().interval())}, nil
+}
+
+type rescanInput struct {
+	Body *RescanRequest `required:"false"`
+}
+
+type startedOutput struct {
+	Location string `header:"Location"`
+	Body     Started
+}
+
+func (s *Server) startRound(ctx context.Context, in *rescanInput) (*startedOutput, error) {
+	request := RescanRequest{}
+	if in.Body != nil {
+		request = *in.Body
+	}
+	started, err := s.scan(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return &startedOutput{Location: started.Location, Body: started}, nil
+}
+
+func (s *Server) scan(ctx context.Context, request RescanRequest) (Started, error) {
+	if s.control == nil {
+		return Started{}, noTemporal()
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestPoll)
+	defer cancel()
+	started, err := s.control.Scan(ctx, request.Full, request.Next, author(request.By))
+	if err != nil {
+		return Started{}, fmt.Errorf("starting a round: %w", err)
+	}
+	started.Location = apiPrefix + "/rounds/" + url.PathEscape(started.WorkflowID) + "/" + url.PathEscape(started.RunID)
+	return started, nil
+}

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+)
+
+type roundsContent struct {
+	chrome
+	List         RoundList
+	Paused       bool
+	Steerable    bool // Temporal answers and there is a schedule
+	Newer, Older string
+	Reason       string // as typed, when it could not be done
+}
+
+const roundsPerPage = 50
+
+func (s *Server) roundsPage(c echo.Context) error {
+	return s.showRounds(c, http.StatusOK, "", "")
+}
+
+func (s *Server) showRounds(c echo.Context, status int, problem, reason string) error {
+	offset, _ := strconv.Atoi(c.QueryParam("offset")) // nonsense is the first page
+	list, err := s.roundPage(c.Request().Context(), roundsPerPage, offset)
+	if err != nil {
+		return err
+	}
+	m := s.feed.moment()
+	p := roundsContent{chrome: s.chrome(c, m, "rounds", "Rounds"), List: list, Reason: reason}
+	p.Problem = problem
+	p.Paused = m.schedule != nil && m.schedule.Paused
+	p.Steerable = m.temporalProblem == "" && m.schedule != nil && m.schedule.Exists
+	if list.Offset > 0 {
+		p.Newer = "/rounds?offset=" + strconv.Itoa(max(list.Offset-roundsPerPage, 0))
+	}
+	if list.More {
+		p.Older = "/rounds?offset=" + strconv.Itoa(list.Offset+roundsPerPage)
+	}
+	for i := range p.List.Rounds {
+		p.List.Rounds[i].link = s.workflowPath(p.List.Rounds[i].WorkflowID, p.List.Rounds[i].RoundID)
+	}
+	return s.show(c, status, s.pages.rounds, p)
+}
+
+// workflowPath is where Temporal's UI shows one run.
+func (s *Server) workflowPath(workflowID, runID string) string {
+	if s.config.TemporalUI == "" || workflowID == "" {
+		return ""
+	}
+	return s.temporalNamespace() + "/workflows/" + url.PathEscape(workflowID) + "/" + url.PathEscape(runID) + "/history"
+}
+
+func (s *Server) pauseForm(c echo.Context) error {
+	request := PauseRequest{Reason: c.FormValue("reason"), By: c.FormValue("by")}
+	_, err := s.setPaused(c.Request().Context(), true, request)
+	return s.steered(c, err, "paused", request.Reason)
+}
+
+func (s *Server) resumeForm(c echo.Context) error {
+	_, err := s.setPaused(c.Request().Context(), false, PauseRequest{Reason: c.FormValue("reason"), By: c.FormValue("by")})
+	return s.steered(c, err, "resumed", "")
+}
+
+func (s *Server) startForm(c echo.Context) error {
+	started, err := s.scan(c.Request().Context(), RescanRequest{Full: c.FormValue("full") == "true", By: c.FormValue("by")})
+	said := "started"
+	if started.AlreadyRunning {
+		said = "joined"
+	}
+	return s.steered(c, err, said, "")
+}
+
+// steered goes back to the page, or shows it with what went wrong.
+func (s *Server) steered(c echo.Context, err error, said, reason string) error {
+	if err == nil {
+		return c.Redirect(http.StatusSeeOther, "/rounds?done="+said)
+	}
+	body := s.explain(c.Request().Context(), err)
+	return s.showRounds(c, body.status, body.Message, reason)
+}

@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"net"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// maxBody is the most a request may carry: the largest is a reason for a pause.
+const maxBody = 64 << 10
+
+// contentPolicy lets a page load its own files and nothing else. No inline scripts or
+// styles exist, so an injected one would not run.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+type requestIDKey struct{}
+
+// requestID of the request being served, for messages and the log.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+var sensibleID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// protect wraps everything that is served, innermost last.
+func (s *Server) protect(next http.Handler) http.Handler {
+	sameOrigin := http.NewCrossOriginProtection()
+	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeError(w, refuse(http.StatusForbidden, "refused: the request came from another site"))
+	}))
+	h := sameOrigin.Handler(next)
+	h = s.checkHost(h)
+	h = limitBody(h)
+	h = s.recoverPanics(h)
+	h = headers(h)
+	return identify(h)
+}
+
+// identify gives each request an id, its own if it brings a sensible one.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-Id")
+		if !sensibleID.MatchString(id) {
+			var b [8]byte
+			_, _ = rand.Read(b[:]) // never fails
+			id = hex.EncodeToString(b[:])
+		}
+		w.Header().Set("X-Request-Id", id)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+	})
+}
+
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-cache")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) recoverPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.log.Error("panic while serving", "panic", p, "path", r.URL.Path,
+				"request_id", requestID(r.Context()), "stack", string(debug.Stack()))
+			writeError(w, s.neutral(r.Context()))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func limitBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > maxBody {
+			writeError(w, refuse(http.StatusRequestEntityTooLarge, "the body is larger than 64 KiB"))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkHost refuses names that are not ours while we listen on loopback: a foreign
+// site whose name points to 127.0.0.1 would otherwise read and write as the user.
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	bound, _, _ := net.SplitHostPort(s.config.Addr)
+	if !isLoopback(bound) && len(s.config.AllowedHosts) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.ToLower(strings.Trim(host, "[]"))
+		if !isLoopback(host) && !slices.Contains(s.config.AllowedHosts, host) {
+			writeError(w, refuse(http.StatusForbidden, "refused: this server does not answer to that host name"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// writeError answers outside of pages and API handlers.
+func writeError(w http.ResponseWriter, e *ErrorBody) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.status)
+	_ = json.NewEncoder(w).Encode(e) // the client may be gone
+}
+
+// neutral is what people see of a bug; the cause is in the log under the id.
+func (s *Server) neutral(ctx context.Context) *ErrorBody {
+	return refuse(http.StatusInternalServerError, "something went wrong here; the log has the cause under request id "+requestID(ctx))
+}

@@ -1,0 +1,261 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"lancefleet/fleet"
+)
+
+const (
+	longestPoll     = 60 * time.Second
+	writeTimeout    = 90 * time.Second // longer than the longest poll
+	shutdownGrace   = 10 * time.Second
+	observersAtOnce = 4 // on-demand observations; more would let readers starve the store
+)
+
+// Server serves pages and API of one fleet.
+type Server struct {
+	config    Config
+	fleet     string
+	dataDir   string
+	build     string
+	policy    fleet.Policy
+	now       func() time.Time
+	log       *slog.Logger
+	feed      *feed
+	lookup    lookup   // nil = no sources
+	observer  observer // nil = nothing can be observed on demand
+	control   Control  // nil = no Temporal
+	rounds    rounds
+	authorise Authorise
+	metrics   http.Handler
+	measured  func(method, route string, status int, took time.Duration)
+
+	echo      *echo.Echo
+	handler   http.Handler
+	access    map[string]Access // "METHOD /path" as echo spells it
+	pages     *pages
+	observing chan struct{} // slots
+}
+
+// parts is what a Server is made of, all behind interfaces.
+type parts struct {
+	snapshots snapshots
+	lookup    lookup
+	rounds    rounds
+	observer  observer
+	control   Control
+	policy    fleet.Policy
+	fleet     string
+	dataDir   string
+	build     string
+	now       func() time.Time
+	log       *slog.Logger
+	authorise Authorise
+	metrics   http.Handler
+	measured  func(method, route string, status int, took time.Duration)
+}
+
+func newServer(config Config, p parts) (*Server, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	useErrorBody()
+	pages, err := loadPages()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policy: p.policy, now: p.now, log: p.log,
+		lookup: p.lookup, observer: p.observer, control: p.control, rounds: p.rounds, authorise: p.authorise,
+		metrics: p.metrics, measured: p.measured, pages: pages,
+		access: map[string]Access{}, observing: make(chan struct{}, observersAtOnce),
+		feed: &feed{
+			snapshots: p.snapshots, rounds: p.rounds, control: p.control, policy: p.policy, now: p.now,
+			every: config.RefreshEvery, log: p.log,
+			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), changed: make(chan struct{}),
+		},
+	}
+	s.route()
+	return s, nil
+}
+
+// route wires middleware and routes once.
+func (s *Server) route() {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.answerError
+	e.Use(s.measure, s.logged, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), unescapePath, s.guard)
+	s.echo = e
+	s.routeAPI()
+	s.routePages()
+	s.handler = s.protect(e)
+}
+
+// Handler answers requests; Run must be running for it to have anything to show.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Run keeps the data in memory new until the context ends.
+func (s *Server) Run(ctx context.Context) { s.feed.run(ctx) }
+
+// Serve answers requests on the listener, and keeps the data new, until the
+// context ends. Long polls end with the context.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	stopped := make(chan error, 1)
+	running.Go(func() {
+		<-ctx.Done()
+		grace, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer done()
+		stopped <- server.Shutdown(grace)
+	})
+	err := server.Serve(l)
+	cancel()
+	running.Wait()
+	if errors.Is(err, http.ErrServerClosed) {
+		return <-stopped
+	}
+	return err
+}
+
+// unescapePath gives handlers path parameters as they were meant: the router
+// matches the escaped path, so that a name may hold a slash.
+func unescapePath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().URL.RawPath == "" {
+			return next(c)
+		}
+		values := make([]string, len(c.ParamValues()))
+		for i, v := range c.ParamValues() {
+			plain, err := url.PathUnescape(v)
+			if err != nil {
+				return refuse(http.StatusBadRequest, "the path is not properly escaped")
+			}
+			values[i] = plain
+		}
+		c.SetParamValues(values...)
+		return next(c)
+	}
+}
+
+// measure counts by route, never by path: names would be labels without end.
+func (s *Server) measure(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.measured == nil {
+			return next(c)
+		}
+		start := s.now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		route := c.Path()
+		if route == "" {
+			route = "none"
+		}
+		s.measured(c.Request().Method, route, c.Response().Status, s.now().Sub(start))
+		return nil
+	}
+}
+
+func (s *Server) logged(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := s.now()
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		r := c.Request()
+		s.log.Debug("served", "method", r.Method, "path", r.URL.Path, "status", c.Response().Status,
+			"took", s.now().Sub(start), "request_id", requestID(r.Context()))
+		return nil
+	}
+}
+
+// answerError answers what handlers return as an error: as a page below /, as
+// JSON below /api.
+func (s *Server) answerError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	body := s.explain(c.Request().Context(), err)
+	if isAPI(c.Request().URL.Path) || c.Request().Method == http.MethodHead {
+		_ = c.JSON(body.status, body) // the client may be gone
+		return
+	}
+	s.errorPage(c, body)
+}
+
+func isAPI(path string) bool {
+	return strings.HasPrefix(path, "/api/") || path == "/metrics" || path == "/healthz" || path == "/readyz"
+}
+
+// explain makes an error fit to be shown; a bug is logged and told neutrally.
+func (s *Server) explain(ctx context.Context, err error) *ErrorBody {
+	var he *echo.HTTPError
+	if errors.As(err, &he) {
+		switch he.Code {
+		case http.StatusNotFound:
+			return refuse(he.Code, "there is nothing at this address")
+		case http.StatusMethodNotAllowed:
+			return refuse(he.Code, "this address does not take that method")
+		}
+	}
+	var told *ErrorBody
+	if errors.As(err, &told) {
+		return told
+	}
+	body := answerOf(err)
+	if body.status == http.StatusInternalServerError {
+		s.log.Error("serving", "error", err, "request_id", requestID(ctx))
+		return s.neutral(ctx)
+	}
+	return body
+}
+
+// handle registers one documented operation.
+func handle[I, O any](s *Server, access Access, op huma.Operation, h func(context.Context, *I) (*O, error), api huma.API) {
+	op.MaxBodyBytes = maxBody
+	op.BodyReadTimeout = 15 * time.Second
+	op.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity,
+		http.StatusServiceUnavailable, http.StatusInternalServerError}
+	s.access[op.Method+" "+echoPath(op.Path)] = access
+	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err == nil {
+			return out, nil
+		}
+		var se huma.HeadersError
+		if errors.As(err, &se) {
+			return nil, err
+		}
+		return nil, s.explain(ctx, err)
+	})
+}
+
+func echoPath(p string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(p)
+}

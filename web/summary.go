@@ -1,0 +1,122 @@
+package web
+
+import (
+	"lancefleet/fleet"
+)
+
+// number is null when it is unknown.
+func numberOf(known bool, n int64) *int64 {
+	if !known || n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// timeOf is null when it is never or unknown.
+func timeOf(ms int64) *int64 {
+	if ms <= 0 {
+		return nil
+	}
+	return &ms
+}
+
+// summarise makes the public shape of one row.
+func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
+	k := row.Known
+	s := Summary{
+		Name:            row.ID.StatsName(),
+		URI:             row.URI,
+		RowCount:        numberOf(k, row.RowCount),
+		FragmentCount:   numberOf(k, row.FragmentCount),
+		LastUpdated:     timeOf(row.LastWrite),
+		PendingWAL:      numberOf(k, row.PendingWAL),
+		LastCompaction:  timeOf(row.LastCompaction),
+		Compactions:     numberOf(k, row.TotalCompactions),
+		ScannedAt:       timeOf(row.ScannedAt),
+		ID:              row.ID.String(),
+		Kind:            row.Kind,
+		State:           Hot,
+		LastWrite:       timeOf(row.LastWrite),
+		LastMaintenance: timeOf(row.LastMaintenance),
+		Action:          string(d.Action),
+		Reason:          d.Reason,
+		NotBefore:       timeOf(d.NotBefore),
+		PendingRows:     numberOf(k, row.PendingRows),
+		SmallFragments:  numberOf(k, row.SmallFragments),
+		DeletedRows:     numberOf(k, row.DeletedRows),
+		TailEntries:     numberOf(k, row.TailEntries),
+		Stranded:        numberOf(k, row.StrandedEntries),
+		Bytes:           numberOf(k, row.Bytes),
+		Version:         numberOf(k, row.Version),
+		ObservedAt:      timeOf(row.ObservedAt),
+		Failures:        row.Failures,
+		FailingSince:    timeOf(row.FailingSince),
+		NextAttemptAt:   timeOf(row.NextAttemptAt),
+		ErrorClass:      row.ErrorClass,
+		Error:           row.Error,
+		MissingRounds:   row.MissingRounds,
+	}
+	if k {
+		exact := row.RowsExact
+		s.RowsExact = &exact
+	}
+	if row.ObservedAt > 0 {
+		s.Shards = numberOf(k, int64(len(row.Shards)))
+	}
+	if row.ScannedAt > 0 {
+		age := max(now-row.ScannedAt, 0) / 1000
+		s.Staleness = &age
+	}
+	return s
+}
+
+// describe makes the public shape of everything known about one row.
+func describe(row *fleet.Row, d fleet.Decision, now int64) Detail {
+	out := Detail{
+		Summary:   summarise(row, d, now),
+		Source:    row.Source,
+		CreatedAt: timeOf(row.CreatedAt),
+		Health:    health(row, now),
+		Indexes:   list(row.Indexes),
+		Tags:      list(row.Tags),
+		Branches:  list(row.Branches),
+	}
+	if row.ObservedAt > 0 {
+		print := row.Fingerprint
+		out.Fingerprint = &print
+		out.WALShards = make([]Shard, len(row.Shards))
+		for i := range row.Shards {
+			out.WALShards[i] = shardOf(&row.Shards[i])
+		}
+	}
+	return out
+}
+
+func shardOf(s *fleet.Shard) Shard {
+	return Shard{
+		ID:                s.ID,
+		Status:            s.Status,
+		Epoch:             s.Epoch,
+		Manifest:          s.Manifest,
+		CurrentGeneration: s.CurrentGeneration,
+		CompactedMark:     s.CompactedMark,
+		Pending:           s.Pending,
+		PendingRows:       numberOf(true, s.PendingRows),
+		PendingBytes:      numberOf(true, s.PendingBytes),
+		Tombstones:        s.Tombstones,
+		FlushCursor:       s.FlushCursor,
+		WALNext:           s.WALNext,
+		TailEntries:       numberOf(true, s.TailEntries),
+		TailRows:          numberOf(true, s.TailRows),
+		NewestEntry:       timeOf(s.NewestEntryTime),
+		NewestGeneration:  timeOf(s.NewestGenTime),
+	}
+}
+
+// list keeps JSON arrays arrays.
+func list(in []string) []string {
+	if in == nil {
+		return []string{}
+	}
+	return in
+}

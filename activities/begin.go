@@ -1,0 +1,85 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"go.temporal.io/sdk/activity"
+
+	"lancefleet/workflows"
+)
+
+// BeginRound pins what the round looks at: the listing of the fleet, staged under
+// its hash, and the version of `_stats`. A source that can't be read fails it.
+func (a *Scan) BeginRound(ctx context.Context, args workflows.ScanArgs) (workflows.Round, error) {
+	var round workflows.Round
+	err := a.attempt(ctx, func(ctx context.Context, _ *lease) (err error) {
+		round, err = a.begin(ctx, args)
+		return err
+	})
+	return round, err
+}
+
+func (a *Scan) begin(ctx context.Context, args workflows.ScanArgs) (workflows.Round, error) {
+	if err := a.checkFleet(args.FleetID); err != nil {
+		return workflows.Round{}, err
+	}
+	round := workflows.Round{
+		ID:        activity.GetInfo(ctx).WorkflowExecution.RunID,
+		StartedAt: a.nowMS(), // before anything is read: what changes later belongs to the next round
+		Full:      args.Full,
+	}
+	before := a.requests(ctx)
+	snapshot, err := a.Stats.Latest(ctx)
+	if err != nil {
+		return round, fmt.Errorf("read _stats: %w", err)
+	}
+	round.StatsVersion = snapshot.Version
+	listing, err := a.Sources.ListKnowing(ctx, snapshot.Rows)
+	if err != nil {
+		return round, fmt.Errorf("list experiments: %w", err)
+	}
+	for _, p := range listing.Problems {
+		a.Log.WarnContext(ctx, "a source names what can't be used", "name", p.Name, "why", p.Why)
+	}
+	a.Metrics.SourceProblems(len(listing.Problems))
+	round.Experiments = len(listing.Experiments)
+	if round.Listing, err = a.Staging.PutListing(ctx, listing); err != nil {
+		return round, fmt.Errorf("stage the listing: %w", err)
+	}
+	if err := a.number(ctx, &round); err != nil {
+		return round, err
+	}
+	a.sweep(ctx, round)
+	round.Observed = a.spent(ctx, before)
+	return round, nil
+}
+
+// number continues the count of rounds, which staggers deep probes. Two rounds that
+// race get the same number, which is harmless: the count still climbs.
+func (a *Scan) number(ctx context.Context, round *workflows.Round) error {
+	last, err := a.Rounds.Latest(ctx, 1)
+	if err != nil {
+		return fmt.Errorf("read _rounds: %w", err)
+	}
+	round.Number = 1
+	if len(last) > 0 {
+		round.Number = last[0].Number + 1
+		round.LastRoundAt = last[0].StartedAt
+	}
+	return nil
+}
+
+// sweep removes staged objects of rounds that never ended, now and then. What it
+// misses costs space and is found next time: so it only warns.
+func (a *Scan) sweep(ctx context.Context, round workflows.Round) {
+	if a.Config.SweepEvery <= 0 || round.Number%a.Config.SweepEvery != 0 {
+		return
+	}
+	swept, err := a.Staging.Sweep(ctx, round.Listing, a.nowMS())
+	if err != nil {
+		a.Log.WarnContext(ctx, "sweep staged objects", "error", err)
+	} else if swept > 0 {
+		a.Log.InfoContext(ctx, "swept staged objects of rounds that never ended", "objects", swept)
+	}
+}

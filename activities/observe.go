@@ -1,0 +1,216 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/store"
+	"lancefleet/workflows"
+)
+
+// ObserveActivity looks at one page of the fleet: a probe for what has a
+// fingerprint, a full observation for what is new, moved, or unclear. One bad
+// experiment costs its own row a failure, never the page.
+func (a *Scan) ObserveActivity(ctx context.Context, page workflows.Page) (workflows.PageResult, error) {
+	result := workflows.PageResult{Page: page.Number}
+	err := a.attempt(ctx, func(ctx context.Context, l *lease) error {
+		p, err := a.openPage(ctx, page, l)
+		if err != nil {
+			return err
+		}
+		if err := p.look(ctx); err != nil {
+			return fmt.Errorf("page %d: %w", page.Number, err)
+		}
+		result = p.result
+		return nil
+	})
+	return result, err
+}
+
+// page is one attempt at one page.
+type page struct {
+	scan     *Scan
+	in       workflows.Page
+	lease    *lease
+	snapshot *store.Snapshot
+	exps     []fleet.Experiment
+	inFull   []int // indexes into exps: to be observed in full
+	rows     []fleet.Row
+	result   workflows.PageResult
+}
+
+func (a *Scan) openPage(ctx context.Context, in workflows.Page, l *lease) (*page, error) {
+	listing, err := a.Staging.Listing(ctx, in.Round.Listing)
+	if err != nil {
+		return nil, fmt.Errorf("read the staged listing: %w", err)
+	}
+	if in.Offset < 0 || in.Count < 0 || in.Offset+in.Count > len(listing.Experiments) {
+		return nil, classError(string(lance.Invalid), fmt.Errorf("page %d: experiments %d to %d of %d",
+			in.Number, in.Offset, in.Offset+in.Count, len(listing.Experiments)))
+	}
+	snapshot, err := a.pinned(ctx, in.Round)
+	if err != nil {
+		return nil, err
+	}
+	return &page{
+		scan: a, in: in, lease: l, snapshot: snapshot,
+		exps:   listing.Experiments[in.Offset : in.Offset+in.Count],
+		result: workflows.PageResult{Page: in.Number},
+	}, nil
+}
+
+// pinned is the snapshot that the round began with. If it was cleaned up meanwhile,
+// the newest will do: rows are merged by what was observed when.
+func (a *Scan) pinned(ctx context.Context, round workflows.Round) (*store.Snapshot, error) {
+	snapshot, err := a.Stats.At(ctx, round.StatsVersion)
+	if errors.Is(err, lance.ErrGone) {
+		snapshot, err = a.Stats.Latest(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read _stats at version %d: %w", round.StatsVersion, err)
+	}
+	return snapshot, nil
+}
+
+func (p *page) look(ctx context.Context) error {
+	if err := p.probe(ctx, p.plan()); err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(p.inFull, p.scan.Config.ObserveChunk) {
+		p.lease.report(Progress{Step: "observe", Done: p.result.Observed, Of: len(p.inFull)})
+		if err := p.observe(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return p.stage(ctx)
+}
+
+// toProbe is a batch of probes, and which experiments they are about.
+type toProbe struct {
+	targets []lance.ProbeTarget
+	index   []int
+}
+
+// plan decides for each experiment how it is looked at.
+func (p *page) plan() toProbe {
+	clock := fleet.RoundClock{
+		Number: p.in.Round.Number, Now: p.scan.nowMS(), LastRoundAt: p.in.Round.LastRoundAt, Full: p.in.Round.Full,
+	}
+	batch := toProbe{
+		targets: make([]lance.ProbeTarget, 0, len(p.exps)),
+		index:   make([]int, 0, len(p.exps)),
+	}
+	for i, exp := range p.exps {
+		row := p.row(exp.ID)
+		switch plan := fleet.PlanProbe(row, exp, clock, p.scan.Config.Probe); {
+		case plan.Skip:
+			p.result.BackingOff++
+		case plan.Observe:
+			p.inFull = append(p.inFull, i)
+		default:
+			batch.index = append(batch.index, i)
+			batch.targets = append(batch.targets, lance.ProbeTarget{
+				URI: exp.URI, Fingerprint: row.Fingerprint, Deep: plan.Deep, ListVersions: plan.ListVersions,
+			})
+		}
+	}
+	return batch
+}
+
+// probe asks the cheap question. All go in one batch, so that those that hang wait
+// beside each other.
+func (p *page) probe(ctx context.Context, batch toProbe) error {
+	if len(batch.targets) == 0 {
+		return nil
+	}
+	p.lease.report(Progress{Step: "probe", Of: len(batch.targets)})
+	answers, err := p.scan.Engine.Probe(ctx, batch.targets, p.options(p.scan.Config.ProbeTimeout))
+	if err != nil {
+		return fmt.Errorf("probe %d experiments: %w", len(batch.targets), err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err // the answers only say that they were cancelled
+	}
+	for n, answer := range answers {
+		p.answered(batch.index[n], answer)
+	}
+	return nil
+}
+
+func (p *page) answered(i int, answer lance.ProbeResult) {
+	p.result.Requests = p.result.Requests.Add(answer.Requests)
+	switch {
+	case answer.State == lance.Unchanged:
+		p.result.Skipped++
+		if row := p.row(p.exps[i].ID); row.Failing() {
+			p.rows = append(p.rows, fleet.Confirmed(*row, p.scan.nowMS()))
+		}
+	case answer.Err != nil && answer.Err.Class == lance.Timeout:
+		p.failed(i, answer.Err) // it hangs: asking more would only wait again
+	default:
+		p.inFull = append(p.inFull, i)
+	}
+}
+
+// observe measures some experiments in full.
+func (p *page) observe(ctx context.Context, chunk []int) error {
+	targets := make([]lance.ObserveTarget, len(chunk))
+	for n, i := range chunk {
+		targets[n] = p.scan.observeTarget(p.exps[i], p.row(p.exps[i].ID))
+	}
+	answers, err := p.scan.Engine.Observe(ctx, targets, p.scan.observeOptions())
+	if err != nil {
+		return fmt.Errorf("observe %d experiments: %w", len(targets), err)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for n, answer := range answers {
+		p.measured(chunk[n], answer)
+	}
+	return nil
+}
+
+func (p *page) measured(i int, answer lance.ObserveResult) {
+	p.result.Requests = p.result.Requests.Add(answer.Requests)
+	if answer.Err != nil {
+		p.failed(i, answer.Err)
+		return
+	}
+	p.result.Observed++
+	p.rows = append(p.rows, fleet.Observed(p.exps[i], p.row(p.exps[i].ID), *answer.Observation, p.scan.nowMS()))
+}
+
+func (p *page) failed(i int, err *lance.Error) {
+	p.result.Failed++
+	p.rows = append(p.rows, p.scan.failedRow(p.exps[i], p.row(p.exps[i].ID), err))
+}
+
+// stage hands the rows over to CommitRound under a key that no other attempt has.
+func (p *page) stage(ctx context.Context) error {
+	p.scan.Metrics.PageDone(p.result.Observed, p.result.Skipped)
+	if len(p.rows) == 0 {
+		return nil
+	}
+	key, err := p.scan.Staging.PutPage(ctx, p.in.Round.ID, p.in.Number, attemptOf(ctx), p.rows)
+	if err != nil {
+		return fmt.Errorf("stage %d rows: %w", len(p.rows), err)
+	}
+	p.result.Staged = key
+	p.result.Requests.Put++
+	return nil
+}
+
+func (p *page) row(id fleet.ID) *fleet.Row {
+	row, _ := p.snapshot.Row(id)
+	return row
+}
+
+func (p *page) options(timeout time.Duration) lance.BatchOptions {
+	return lance.BatchOptions{Concurrency: p.scan.Config.Concurrency, Timeout: timeout}
+}

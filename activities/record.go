@@ -1,0 +1,45 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"lancefleet/fleet"
+)
+
+// RecordRound writes the round's row of `_rounds`, journals who asked for it if
+// somebody did, and removes the pages that the round staged.
+func (a *Scan) RecordRound(ctx context.Context, r fleet.RoundRecord) error {
+	return a.attempt(ctx, func(ctx context.Context, _ *lease) error {
+		if err := a.Rounds.Append(ctx, r); err != nil {
+			return fmt.Errorf("append round %d to _rounds: %w", r.Number, err)
+		}
+		if r.By != "" {
+			if err := a.Journal.Append(ctx, roundEntry(r)); err != nil {
+				return fmt.Errorf("journal round %d: %w", r.Number, err)
+			}
+		}
+		if _, err := a.Staging.RemovePages(ctx, r.RoundID); err != nil {
+			a.Log.WarnContext(ctx, "remove staged pages", "round", r.RoundID, "error", err) // the next sweep finds them
+		}
+		a.Metrics.RoundFinished(r)
+		return nil
+	})
+}
+
+// RecordAction appends an operator's action to the journal.
+func (a *Scan) RecordAction(ctx context.Context, entry fleet.Action) error {
+	return a.attempt(ctx, func(ctx context.Context, _ *lease) error {
+		if err := a.Journal.Append(ctx, entry); err != nil {
+			return fmt.Errorf("journal %s %s: %w", entry.Kind, entry.ID, err)
+		}
+		return nil
+	})
+}
+
+func roundEntry(r fleet.RoundRecord) fleet.Action {
+	return fleet.Action{
+		ID: r.RoundID, At: r.FinishedAt, Kind: "scan", Outcome: "done", By: r.By,
+		DurationMS: r.FinishedAt - r.StartedAt, WorkflowID: r.WorkflowID, RunID: r.RoundID,
+	}
+}

@@ -1,0 +1,112 @@
+package child
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The test program plays the parent in a process of its own, since one of the
+// things to show is what happens when it is killed.
+func TestMain(m *testing.M) {
+	switch os.Getenv("CHILD_TEST_PARENT") {
+	case "tied":
+		playParent(func(cmd Command) (int, error) {
+			p, err := Start(cmd)
+			if err != nil {
+				return 0, err
+			}
+			return p.PID(), nil
+		})
+	case "watched":
+		playParent(func(c Command) (int, error) {
+			cmd := exec.Command(c.Path, c.Args...)
+			_, err := startWatched(cmd)
+			return cmd.Process.Pid, err
+		})
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func playParent(start func(Command) (int, error)) {
+	pid, err := start(Command{Path: "sleep", Args: []string{"300"}, Log: os.DevNull})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(pid)
+	select {}
+}
+
+func TestAChildDiesWithAParentThatIsKilled(t *testing.T) {
+	for _, how := range []string{"tied", "watched"} {
+		t.Run(how, func(t *testing.T) {
+			parent := exec.Command(os.Args[0])
+			parent.Env = append(os.Environ(), "CHILD_TEST_PARENT="+how)
+			out, err := parent.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, parent.Start())
+			line, err := bufio.NewReader(out).ReadString('\n')
+			require.NoError(t, err)
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			require.NoError(t, err, line)
+			require.True(t, alive(pid))
+
+			require.NoError(t, parent.Process.Kill())
+			_ = parent.Wait()
+			require.Eventually(t, func() bool { return !alive(pid) }, 20*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// alive is false for what has ended, waited for or not.
+func alive(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(status), ") Z ")
+}
+
+func TestStopEndsAChildThatListens(t *testing.T) {
+	p, err := Start(Command{Path: "sleep", Args: []string{"300"}, Log: filepath.Join(t.TempDir(), "log")})
+	require.NoError(t, err)
+	require.NoError(t, p.Stop(t.Context(), time.Minute))
+	require.False(t, alive(p.PID()))
+}
+
+func TestStopKillsAChildThatDoesNotListen(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	p, err := Start(Command{Path: "sh", Args: []string{"-c", `trap "" TERM; echo ready; while :; do sleep 1; done`}, Log: log})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return tail(log) == "ready" }, 20*time.Second, 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, p.Stop(ctx, time.Hour))
+	require.False(t, alive(p.PID()))
+}
+
+func TestTheErrorOfAChildShowsTheEndOfItsLog(t *testing.T) {
+	p, err := Start(Command{Path: "sh", Args: []string{"-c", "echo out of ports; exit 3"}, Log: filepath.Join(t.TempDir(), "log")})
+	require.NoError(t, err)
+	<-p.Done()
+	require.ErrorContains(t, p.Err(), "exit status 3")
+	require.ErrorContains(t, p.Err(), "out of ports")
+}
+
+func TestAMissingProgramIsAnErrorOfStart(t *testing.T) {
+	_, err := Start(Command{Path: filepath.Join(t.TempDir(), "none"), Log: filepath.Join(t.TempDir(), "log")})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

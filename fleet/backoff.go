@@ -41,23 +41,42 @@ func Failed(exp Experiment, prev *Row, class, sentence string, now int64, p Back
 // intervals when each attempt is made in time. It needs no counter, so attempts
 // whose count was never committed don't slow the back-off down.
 func (p BackoffPolicy) wait(failingMS int64) int64 {
-	interval, limit := p.Interval, p.Cap
-	if interval <= 0 {
-		interval = 5 * time.Minute
-	}
-	if limit <= 0 {
-		limit = time.Hour
-	}
-	return min(max(failingMS, 0)+interval.Milliseconds(), limit.Milliseconds())
+	return min(max(failingMS, 0)+p.interval(), p.limit())
+}
+
+// due says whether a failing row is asked in a round at now (unix ms). Rounds
+// start and reach a page a little earlier or later than an interval apart: a tenth
+// of an interval early is in time.
+func (p BackoffPolicy) due(row *Row, now, lastRoundAt int64) bool {
+	early := p.interval() / 10
+	return now+early >= p.nextAttempt(row, lastRoundAt+early)
 }
 
 // nextAttempt is when a failing row is asked again. Failure counters alone are no
 // reason to commit, so a row may say "due" although a finished round has asked it
 // since: such attempts are stepped over.
-func (p BackoffPolicy) nextAttempt(row *Row, lastRoundAt int64) int64 {
+func (p BackoffPolicy) nextAttempt(row *Row, asked int64) int64 {
+	if row.NextAttemptAt <= 0 {
+		return 0
+	}
 	next := row.NextAttemptAt
-	for next <= lastRoundAt {
+	for next <= asked {
 		next += p.wait(next - row.FailingSince)
 	}
 	return next
+}
+
+// interval in ms, at least 1 so that a wait always moves on.
+func (p BackoffPolicy) interval() int64 {
+	if p.Interval <= 0 {
+		return (5 * time.Minute).Milliseconds()
+	}
+	return max(p.Interval.Milliseconds(), 1)
+}
+
+func (p BackoffPolicy) limit() int64 {
+	if p.Cap <= 0 {
+		return time.Hour.Milliseconds()
+	}
+	return max(p.Cap.Milliseconds(), 1)
 }

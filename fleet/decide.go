@@ -77,11 +77,14 @@ func failing(r Row, now int64) string {
 // wanted is what would be done if nothing stood in the way: retirement first,
 // since it merges and compacts by itself.
 func wanted(r Row, p Policy, h History, now int64) Decision {
+	merge := wantsMerge(r, p, h, now)
 	retire := wantsRetire(r, p, now)
 	if retire.Action != DoNothing {
+		if refusal := mergeRefused(r, h); refusal != "" {
+			return none(refusal+"; not retired while generations are pending", 0)
+		}
 		return retire
 	}
-	merge := wantsMerge(r, p, h, now)
 	if merge.Action != DoNothing {
 		return merge
 	}
@@ -89,7 +92,7 @@ func wanted(r Row, p Policy, h History, now int64) Decision {
 	if compact.Action != DoNothing {
 		return compact
 	}
-	reason := sentence(merge.Reason, compact.Reason, retire.Reason, heldVersions(r, p))
+	reason := sentence(merge.Reason, stranded(r), compact.Reason, retire.Reason, heldVersions(r, p))
 	return none(reason, earliest(merge.NotBefore, retire.NotBefore))
 }
 
@@ -136,8 +139,19 @@ func wantsMerge(r Row, p Policy, h History, now int64) Decision {
 	return none(words+", below "+itoa(p.MergeMinGenerations), tails)
 }
 
+// stranded words WAL entries that nobody but we would ever flush.
+func stranded(r Row) string {
+	if r.StrandedEntries <= 0 {
+		return ""
+	}
+	return Count(r.StrandedEntries, "stranded WAL entry")
+}
+
 // mergeRefused says why the pending generations must not be merged, "" if they may.
 func mergeRefused(r Row, h History) string {
+	if r.PendingWAL == 0 {
+		return ""
+	}
 	if h.MarkErased {
 		return "not merged: the table was overwritten or restored by its user, its merge mark is gone"
 	}

@@ -189,3 +189,15 @@ func (p Policy) Cooldown(failures int64) time.Duration {
 	}
 	return min(wait, p.CooldownMax)
 }
+
+// RowsPerFragment is how many rows a fragment of this experiment should have, at
+// least 1: TargetRows, or fewer where rows are so wide that TargetBytes is reached
+// first. r may be nil or unknown: then only TargetRows counts.
+func (p Policy) RowsPerFragment(r *Row) int64 {
+	rows := max(p.TargetRows, 1)
+	if r == nil || r.Bytes <= 0 || r.RowCount <= 0 || p.TargetBytes <= 0 {
+		return rows
+	}
+	perRow := max(r.Bytes/r.RowCount, 1)
+	return max(min(rows, p.TargetBytes/perRow), 1)
+}

@@ -82,7 +82,7 @@ func backingOff(row *Row, exp Experiment, r RoundClock, p BackoffPolicy) bool {
 	if !row.Failing() || row.FailedURI != exp.URI && row.FailedURI != "" {
 		return false
 	}
-	return r.Now < p.nextAttempt(row, r.LastRoundAt)
+	return !p.due(row, r.Now, r.LastRoundAt)
 }
 
 // fullAfter spreads the daily full observation over the last quarter of its

@@ -1,8 +1,7 @@
 package fleet
 
 import (
-	"cmp"
-	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -65,6 +64,7 @@ type merger struct {
 	in      MergeInput
 	rows    map[ID]*Row
 	before  map[ID]*Row // latest
+	carried map[ID]bool // asked by this round, and nothing had changed
 	dropped int
 	missing int
 }
@@ -93,14 +93,16 @@ func (m *merger) put(row Row) {
 // began and is not any more was dropped or retired meanwhile, knowing more than
 // this round did: it is not brought back.
 func (m *merger) foldStaged() {
-	removed := make(map[ID]bool)
+	pinned := make(map[ID]bool, len(m.in.Pinned))
+	m.carried = make(map[ID]bool, len(m.in.Pinned))
 	for i := range m.in.Pinned {
-		if id := m.in.Pinned[i].ID; m.before[id] == nil {
-			removed[id] = true
-		}
+		row := &m.in.Pinned[i]
+		pinned[row.ID] = true
+		m.carried[row.ID] = row.Known && !row.Failing() && !m.in.Unasked[row.ID]
 	}
 	for _, row := range m.in.Staged {
-		if !removed[row.ID] {
+		delete(m.carried, row.ID)
+		if m.before[row.ID] != nil || !pinned[row.ID] {
 			m.put(row)
 		}
 	}
@@ -123,10 +125,14 @@ func (m *merger) foldListing() {
 }
 
 // named clears the mark of a round that missed the row before, and confirms the
-// row as of the round's start. A row whose last attempt failed keeps its time.
+// row as of the round's start. A row whose last attempt failed keeps its time,
+// unless that was before this round asked, found it unchanged and so staged nothing.
 func (m *merger) named(row *Row) {
 	if row.MissingRounds > 0 && max(m.in.RoundStarted, lookedAt(row)) > row.MissingSince {
 		row.MissingRounds, row.MissingSince, row.MissingSeenAt = 0, 0, 0
+	}
+	if m.carried[row.ID] && row.FailedAt < m.in.RoundStarted {
+		*row = clearFailure(*row)
 	}
 	if !row.Failing() && !m.in.Unasked[row.ID] {
 		row.ScannedAt = max(row.ScannedAt, m.in.RoundStarted)
@@ -186,72 +192,10 @@ func (m *merger) stale() bool {
 }
 
 func (m *merger) sorted() []Row {
-	rows := make([]Row, 0, len(m.rows))
-	for _, row := range m.rows {
-		rows = append(rows, *row)
+	order := slices.SortedFunc(maps.Values(m.rows), func(a, b *Row) int { return a.ID.Compare(b.ID) })
+	rows := make([]Row, len(order))
+	for i, row := range order {
+		rows[i] = *row
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return a.ID.Compare(b.ID) })
 	return rows
-}
-
-// lookedAt is the newest time at which somebody whom a source had named it to
-// looked at the experiment, with or without an answer.
-func lookedAt(r *Row) int64 { return max(r.ScannedAt, r.FailedAt) }
-
-// Join combines two rows of one experiment: the numbers of the newer observation,
-// the failure state of the newer attempt, the larger of what only grows. It is
-// commutative, associative and idempotent but for the marks of missing rounds,
-// which stay as a has them: only a listing can tell.
-func Join(a, b Row) Row {
-	row := a
-	if compareObservation(b, a) > 0 {
-		row = b
-	}
-	row = withFailureOf(row, a)
-	if compareAttempt(b, a) > 0 {
-		row = withFailureOf(row, b)
-	}
-	row.ScannedAt = max(a.ScannedAt, b.ScannedAt)
-	row.LastCompaction = max(a.LastCompaction, b.LastCompaction)
-	row.TotalCompactions = max(a.TotalCompactions, b.TotalCompactions)
-	row.MissingRounds, row.MissingSince, row.MissingSeenAt = a.MissingRounds, a.MissingSince, a.MissingSeenAt
-	return row
-}
-
-// compareObservation orders by ObservedAt, then ScannedAt. Two different rows of
-// the same moment need some order, any, so that all agree on the winner.
-func compareObservation(a, b Row) int {
-	newer := cmp.Or(cmp.Compare(a.ObservedAt, b.ObservedAt), cmp.Compare(lookedAt(&a), lookedAt(&b)))
-	if newer != 0 || sameNumbers(a, b) {
-		return newer
-	}
-	return compareText(a, b)
-}
-
-// compareAttempt orders by when somebody last looked.
-func compareAttempt(a, b Row) int {
-	return cmp.Or(
-		cmp.Compare(lookedAt(&a), lookedAt(&b)),
-		cmp.Compare(a.FailedAt, b.FailedAt),
-		cmp.Compare(a.Failures, b.Failures),
-		cmp.Compare(a.FailingSince, b.FailingSince),
-		cmp.Compare(a.NextAttemptAt, b.NextAttemptAt),
-		cmp.Compare(a.ErrorClass, b.ErrorClass),
-		cmp.Compare(a.Error, b.Error),
-		cmp.Compare(a.FailedURI, b.FailedURI),
-	)
-}
-
-func withFailureOf(row, from Row) Row {
-	row.Failures, row.FailingSince, row.FailedAt = from.Failures, from.FailingSince, from.FailedAt
-	row.FailedURI, row.NextAttemptAt = from.FailedURI, from.NextAttemptAt
-	row.ErrorClass, row.Error = from.ErrorClass, from.Error
-	return row
-}
-
-// compareText is the slow last resort. Rows are plain values: they always encode.
-func compareText(a, b Row) int {
-	left, _ := json.Marshal(a)
-	right, _ := json.Marshal(b)
-	return slices.Compare(left, right)
 }

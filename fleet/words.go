@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,15 +43,23 @@ func Clock(at, now int64) string {
 	return t.Format("15:04")
 }
 
-// Count words a number of things: "1 fragment", "3 fragments", "unknown fragments".
+// Count words a number of things: "1 fragment", "3 fragments", "2 entries",
+// "unknown fragments".
 func Count(n int64, thing string) string {
 	switch {
 	case n < 0:
-		return "unknown " + thing + "s"
+		return "unknown " + plural(thing)
 	case n == 1:
 		return "1 " + thing
 	}
-	return itoa(n) + " " + thing + "s"
+	return itoa(n) + " " + plural(thing)
+}
+
+func plural(thing string) string {
+	if stem, ok := strings.CutSuffix(thing, "ry"); ok {
+		return stem + "ries"
+	}
+	return thing + "s"
 }
 
 // span is the time from one unix ms to another.

@@ -93,7 +93,7 @@ func textColumn[S ~string, T any](name string, nullable bool, at func(*T) *S) co
 			if s := *at(v); nullable && s == "" {
 				b.AppendNull()
 			} else {
-				b.(*array.StringBuilder).Append(string(s))
+				b.(*array.StringBuilder).Append(valid(string(s)))
 			}
 		},
 		bind: func(a arrow.Array, in *interner) getter[T] {
@@ -106,6 +106,10 @@ func textColumn[S ~string, T any](name string, nullable bool, at func(*T) *S) co
 		unknown: func(v *T) { *at(v) = "" },
 	}
 }
+
+// valid keeps one odd sentence, such as a path in an error, from making a whole
+// table unreadable: Arrow's text is UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // uniqueColumn is a text column whose values hardly ever repeat.
 func uniqueColumn[T any](name string, nullable bool, at func(*T) *string) column[T] {
@@ -133,7 +137,7 @@ func textsColumn[T any](name string, at func(*T) *[]string) column[T] {
 			list.Append(true)
 			items := list.ValueBuilder().(*array.StringBuilder)
 			for _, s := range *at(v) {
-				items.Append(s)
+				items.Append(valid(s))
 			}
 		},
 		bind: func(a arrow.Array, in *interner) getter[T] {

@@ -48,6 +48,11 @@ func TestAnswersDoNotPointIntoFreedMemory(t *testing.T) {
 	head, err := f.Head(t.Context(), "/x")
 	require.NoError(t, err)
 	assert.Equal(t, Head{Version: 3, ETag: "an e-tag", Time: 5}, head)
+
+	object, err := f.Get(t.Context(), "/x")
+	require.NoError(t, err)
+	assert.Equal(t, "an e-tag", object.ETag)
+	assert.JSONEq(t, `{"version":3,"etag":"an e-tag","time":5}`, string(object.Body))
 }
 
 func TestEmptySlicesReachTheLibraryAsRealAddresses(t *testing.T) {

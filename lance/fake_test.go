@@ -3,8 +3,10 @@ package lance
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,10 +15,36 @@ import (
 // buildFake compiles the stand-in for the native library.
 func buildFake(t testing.TB, flags ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), libraryName())
+	return compileFake(t, t.TempDir(), flags...)
+}
+
+func compileFake(t testing.TB, dir string, flags ...string) string {
+	t.Helper()
+	path := filepath.Join(dir, libraryName())
 	args := append([]string{"-shared", "-fPIC", "-pthread", "-Wall", "-Werror", "-o", path}, flags...)
 	out, err := exec.Command("cc", append(args, filepath.Join("testdata", "fake_native.c"))...).CombinedOutput()
 	require.NoError(t, err, "compile the stand-in library: %s", out)
+	return path
+}
+
+// compiled holds the stand-in without flags, compiled once.
+var compiled struct {
+	once  sync.Once
+	bytes []byte
+}
+
+// copyFake is the stand-in in a file of its own: the loader takes it for another
+// library, with its own state.
+func copyFake(t testing.TB) string {
+	t.Helper()
+	compiled.once.Do(func() {
+		var err error
+		compiled.bytes, err = os.ReadFile(compileFake(t, t.TempDir()))
+		require.NoError(t, err)
+	})
+	require.NotEmpty(t, compiled.bytes, "the stand-in was not compiled")
+	path := filepath.Join(t.TempDir(), libraryName())
+	require.NoError(t, os.WriteFile(path, compiled.bytes, 0o700))
 	return path
 }
 
@@ -28,7 +56,7 @@ type fake struct {
 
 func openFake(t testing.TB) fake {
 	t.Helper()
-	engine, err := Open(Options{Library: buildFake(t)})
+	engine, err := Open(Options{Library: copyFake(t)})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	return fake{engine, t}

@@ -53,7 +53,7 @@ func TestAnotherAbiVersionIsToldEvenIfSymbolsAreMissingToo(t *testing.T) {
 }
 
 func TestTheEnvironmentNamesTheLibraryAndTheOptionComesFirst(t *testing.T) {
-	path := buildFake(t)
+	path := copyFake(t)
 	t.Setenv(EnvLibrary, path)
 	engine, err := Open(Options{})
 	require.NoError(t, err)

@@ -125,6 +125,8 @@ int dispatch(const LfRequest *q, LfReply *r) {
 	keep(&last, &last_len, q->json, q->json_len);
 	keep(&last_body, &last_body_len, q->body, q->body_len);
 	answer(r, script, script_len);
+	r->body = copy(script, script_len);
+	r->body_len = script_len;
 	return script_status;
 }
 

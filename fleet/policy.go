@@ -183,9 +183,10 @@ func (p Policy) Cooldown(failures int64) time.Duration {
 	if p.CooldownAfter <= 0 || failures < p.CooldownAfter {
 		return 0
 	}
+	doublings := min(failures-p.CooldownAfter, 30) // of a second: 34 years
 	wait := p.CooldownBase
-	for i := p.CooldownAfter; i < failures && wait < p.CooldownMax; i++ {
-		wait *= 2
+	for range doublings {
+		wait = min(2*wait, p.CooldownMax)
 	}
 	return min(wait, p.CooldownMax)
 }

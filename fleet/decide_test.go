@@ -1,0 +1,169 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+// quiet is a known row that needs nothing: written two hours ago, three fragments.
+func quiet() Row {
+	row := UnknownRow(exp1)
+	row.Known, row.LastWrite = true, noon-2*hour
+	row.FragmentCount, row.SmallFragments, row.PendingWAL, row.StrandedEntries = 3, 3, 0, 0
+	row.Version = 7
+	return row
+}
+
+func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
+	p := DefaultPolicy()
+	policy := func(change func(*Policy)) Policy {
+		q := p
+		change(&q)
+		return q
+	}
+	row := func(change func(*Row)) Row {
+		r := quiet()
+		change(&r)
+		return r
+	}
+	pending := func(n int64) Row { return row(func(r *Row) { r.PendingWAL = n }) }
+	shards := func(status string, current, mark uint64) Row {
+		return row(func(r *Row) {
+			r.PendingWAL = 9
+			r.Shards = []Shard{{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: status, CurrentGeneration: current, CompactedMark: mark}}
+		})
+	}
+	cold := row(func(r *Row) { r.LastWrite = noon - 8*24*hour })
+	conflict := History{Failures: 3, LastFailureAt: noon + 5*min1 - 10*min1, LastError: "commit conflict"}
+	for why, c := range map[string]struct {
+		row     Row
+		policy  Policy
+		history History
+		action  Todo
+		reason  string
+		before  int64
+	}{
+		"a quiet one":    {quiet(), p, History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"never observed": {UnknownRow(exp1), p, History{}, DoNothing, "not observed yet", 0},
+		"unreachable": {Failed(exp1, nil, "unreachable", "no answer", noon-10*min1, fiveMinutes), p, History{}, DoNothing,
+			"unreachable since 11:50, next try 11:55: no answer", noon - 5*min1},
+		"missing once": {row(func(r *Row) { r.MissingRounds = 1 }), p, History{}, DoNothing, "its source did not name it in the last round", 0},
+
+		"enough generations":  {pending(8), p, History{}, DoMerge, "8 pending generations, merged from 8 on", 0},
+		"too few generations": {pending(2), p, History{}, DoNothing, "2 pending generations, below 8; 3 fragments, below 16; written 2 h ago", noon + 22*hour},
+		"an old tail":         {row(func(r *Row) { r.PendingWAL, r.LastWrite = 1, noon-25*hour }), p, History{}, DoMerge, "1 pending generation, nothing written for 25 h", 0},
+		"merging turned off": {pending(9), policy(func(p *Policy) { p.MergeMinGenerations = 0 }), History{}, DoNothing,
+			"9 pending generations, never merged; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"pending unknown": {pending(-1), p, History{}, DoNothing, "unknown pending generations; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"sealed":          {shards("sealed", 10, 0), p, History{}, DoNothing, "not merged: shard s1 is sealed; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"a restarted counter": {shards("active", 3, 5), p, History{}, DoNothing,
+			"not merged: shard s1 restarted its generation counter; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"an erased mark": {shards("active", 10, 0), p, History{MarkErased: true}, DoNothing,
+			"not merged: the table was overwritten or restored by its user, its merge mark is gone; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"stranded entries": {row(func(r *Row) { r.StrandedEntries = 2 }), p, History{}, DoNothing,
+			"2 stranded WAL entries; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+
+		"enough small fragments": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, 20 }), p, History{}, DoCompact, "20 small fragments, compacted from 16 on", 0},
+		"many large fragments": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, 3 }), p, History{}, DoNothing,
+			"40 fragments, 3 of them small, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"small ones unknown": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, -1 }), p, History{}, DoCompact, "40 fragments, compacted from 16 on", 0},
+		"a plan that was empty": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, 20 }), p, History{NoOpVersion: 7, NoOpMinimum: 16}, DoNothing,
+			"40 fragments, nothing to compact in version 7; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"an empty plan of another version": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, 20 }), p, History{NoOpVersion: 6, NoOpMinimum: 16}, DoCompact, "20 small fragments, compacted from 16 on", 0},
+		"an empty plan with other options": {row(func(r *Row) { r.FragmentCount, r.SmallFragments = 40, 20 }), p, History{NoOpVersion: 7, NoOpMinimum: 32}, DoCompact, "20 small fragments, compacted from 16 on", 0},
+		"held by a tag": {row(func(r *Row) { r.Tags = []string{"v1"} }), policy(func(p *Policy) { p.CleanupOlderThan = time.Hour }), History{}, DoNothing,
+			"3 fragments, below 16; written 2 h ago; old versions held by tag v1", noon - 2*hour + 7*24*hour},
+		"tags without a cleanup": {row(func(r *Row) { r.Tags = []string{"v1"} }), p, History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+
+		"cold":                          {cold, p, History{}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"never retired":                 {cold, policy(func(p *Policy) { p.RetireAfter = 0 }), History{}, DoNothing, "3 fragments, below 16; written 8 d ago, never retired", 0},
+		"cold with pending generations": {row(func(r *Row) { r.PendingWAL, r.LastWrite = 9, noon-8*24*hour }), p, History{}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"cold but sealed": {row(func(r *Row) {
+			r.LastWrite, r.PendingWAL = noon-8*24*hour, 9
+			r.Shards = []Shard{{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10}}
+		}), p, History{}, DoNothing, "not merged: shard s1 is sealed; not retired while generations are pending", 0},
+		"a last write nobody knows": {row(func(r *Row) { r.LastWrite = 0 }), p, History{}, DoNothing, "3 fragments, below 16; last write unknown", 0},
+
+		"maintenance off":                   {pending(9), ObserveOnly(), History{}, DoNothing, "maintenance is off: observe only; 9 pending generations, merged from 8 on", 0},
+		"maintenance off and nothing to do": {quiet(), ObserveOnly(), History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+		"paused":                            {pending(9), policy(func(p *Policy) { p.Paused = "release week" }), History{}, DoNothing, "paused: release week; 9 pending generations, merged from 8 on", 0},
+		"cooling down": {pending(9), p, conflict, DoNothing,
+			"cooling down until 12:05 after 3 failures: commit conflict; 9 pending generations, merged from 8 on", noon + 5*min1},
+		"cooled down":  {pending(9), p, History{Failures: 3, LastFailureAt: noon - 10*min1}, DoMerge, "9 pending generations, merged from 8 on", 0},
+		"two failures": {pending(9), p, History{Failures: 2, LastFailureAt: noon}, DoMerge, "9 pending generations, merged from 8 on", 0},
+		"in the quiet window": {pending(9), policy(func(p *Policy) { p.QuietWindow = Window{11 * time.Hour, 13 * time.Hour} }), History{}, DoNothing,
+			"quiet until 13:00; 9 pending generations, merged from 8 on", noon + hour},
+	} {
+		t.Run(why, func(t *testing.T) {
+			got := Decide(c.row, c.policy, c.history, noon)
+			assert.Equal(t, Decision{c.action, c.reason, c.before}, got)
+		})
+	}
+}
+
+func TestShardsThatTheirWorkerStillWritesCanBeLeftToIt(t *testing.T) {
+	p := DefaultPolicy()
+	p.LiveShards = LeaveLiveShards
+	live := Shard{Pending: 20, CurrentGeneration: 30, NewestEntryTime: noon - 10*min1}
+	orphan := Shard{Pending: 9, CurrentGeneration: 30, NewestEntryTime: noon - 3*hour}
+	row := quiet()
+
+	row.Shards, row.PendingWAL = []Shard{live, orphan}, 29
+	assert.Equal(t, "9 pending generations, merged from 8 on", Decide(row, p, History{}, noon).Reason)
+
+	row.Shards, row.PendingWAL = []Shard{live}, 20
+	d := Decide(row, p, History{}, noon)
+	assert.Equal(t, DoNothing, d.Action)
+	assert.True(t, strings.HasPrefix(d.Reason, "20 pending generations left to their live writer"), d.Reason)
+}
+
+// drawAny is any row, with any history, that a table may hold.
+func drawAny(t *rapid.T) (Row, Policy, History) {
+	n := func(name string) int64 { return rapid.Int64Range(-1, 40).Draw(t, name) }
+	row := quiet()
+	row.Known = rapid.Bool().Draw(t, "known")
+	row.FragmentCount, row.SmallFragments, row.PendingWAL, row.StrandedEntries = n("fragments"), n("small"), n("pending"), n("stranded")
+	row.LastWrite = noon - rapid.Int64Range(-1, 20).Draw(t, "days")*24*hour
+	row.MissingRounds = rapid.Int64Range(0, 1).Draw(t, "missing")
+	if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
+		row = Failed(exp1, &row, "gone", "", noon-hour, fiveMinutes)
+	}
+	p := DefaultPolicy()
+	p.Maintain = rapid.Bool().Draw(t, "maintain")
+	p.Paused = rapid.SampledFrom([]string{"", "why not"}).Draw(t, "paused")
+	p.RetireAfter = rapid.SampledFrom([]time.Duration{0, 7 * day}).Draw(t, "retire after")
+	return row, p, History{Failures: rapid.Int64Range(0, 20).Draw(t, "failures"), LastFailureAt: noon - rapid.Int64Range(0, 10).Draw(t, "hours")*hour}
+}
+
+func TestEveryDecisionHasASentenceAndNothingStartsThatIsForbidden(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row, p, h := drawAny(t)
+		d := Decide(row, p, h, noon)
+		assert.NotEmpty(t, d.Reason)
+		assert.NotContains(t, d.Reason, "-1", "unknown is a word, not a number")
+		if !p.Maintain || p.Paused != "" || row.Failing() || !row.Known || row.MissingRounds > 0 {
+			assert.Equal(t, DoNothing, d.Action)
+		}
+		if d.Action == DoRetire {
+			assert.Positive(t, p.RetireAfter)
+			assert.GreaterOrEqual(t, noon-row.LastWrite, p.RetireAfter.Milliseconds())
+		}
+	})
+}
+
+// A decision that says "not before" comes to nothing if it is asked again earlier.
+func TestWaitingShorterThanNotBeforeChangesNoAction(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row, p, h := drawAny(t)
+		d := Decide(row, p, h, noon)
+		if d.Action != DoNothing || d.NotBefore <= noon {
+			return
+		}
+		later := rapid.Int64Range(noon, d.NotBefore-1).Draw(t, "later")
+		assert.Equal(t, DoNothing, Decide(row, p, h, later).Action)
+	})
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"lancefleet/web"
+)
+
+// clientFlags say which server answers.
+type clientFlags struct {
+	Server string `help:"Base address of lancefleet's web server." default:"${server}" env:"LANCEFLEET_SERVER" placeholder:"URL"`
+	Token  string `help:"Sent as a bearer token, for a proxy that asks for one." env:"LANCEFLEET_TOKEN"`
+	JSON   bool   `name:"json" help:"Print one JSON document and nothing else on stdout, field names as in the API."`
+}
+
+// callTimeout bounds one request; long polls are asked for less.
+const callTimeout = 90 * time.Second
+
+// api calls the HTTP API of one server.
+type api struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+func (f clientFlags) api() (*api, error) {
+	base, err := url.Parse(f.Server)
+	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, usageError{fmt.Errorf("--server %q: an address such as %s is allowed", f.Server, defaultServer)}
+	}
+	return &api{base: base, token: f.Token, http: &http.Client{Timeout: callTimeout}}, nil
+}
+
+// apiError is an answer that is not a success, or no answer (status 0).
+type apiError struct {
+	status  int
+	message string
+	err     error
+}
+
+func (e *apiError) Error() string { return e.message }
+
+func (e *apiError) Unwrap() error { return e.err }
+
+func (e *apiError) exitCode() int {
+	switch e.status {
+	case 0, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return exitUnreachable
+	case http.StatusNotFound:
+		return exitNotFound
+	case http.StatusConflict:
+		return exitAmbiguous
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return exitUsage
+	default:
+		return exitFailed
+	}
+}
+
+// experimentPath is the path of one experiment; its name is one segment.
+func experimentPath(name string) string { return "/api/v1/experiments/" + url.PathEscape(name) }
+
+func (a *api) get(ctx context.Context, path string, query url.Values, into any) (int, error) {
+	return a.call(ctx, http.MethodGet, path, query, nil, into)
+}
+
+func (a *api) post(ctx context.Context, path string, body, into any) error {
+	_, err := a.call(ctx, http.MethodPost, path, nil, body, into)
+	return err
+}
+
+// call sends one request. path is already escaped.
+func (a *api) call(ctx context.Context, method, path string, query url.Values, body, into any) (int, error) {
+	request, err := a.request(ctx, method, path, query, body)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := a.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		return 0, &apiError{message: fmt.Sprintf("no answer from %s: %v; is it running, and is --server right?", a.base, cause(err)), err: err}
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode, decode(answer, into)
+}
+
+func (a *api) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
+	address := strings.TrimRight(a.base.String(), "/") + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "lancefleet/"+version)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if a.token != "" {
+		request.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return request, nil
+}
+
+func decode(answer *http.Response, into any) error {
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return &apiError{message: "the answer broke off: " + err.Error(), err: err}
+	}
+	if answer.StatusCode >= http.StatusBadRequest {
+		return refusal(answer, text)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s did not answer as lancefleet does: %w", answer.Request.URL.Redacted(), err)
+	}
+	return nil
+}
+
+func refusal(answer *http.Response, text []byte) error {
+	var body web.ErrorBody
+	if json.Unmarshal(text, &body) != nil || body.Message == "" {
+		body.Message = answer.Status
+	}
+	if len(body.Candidates) > 0 && !strings.Contains(body.Message, body.Candidates[0]) {
+		body.Message += ": " + strings.Join(body.Candidates, ", ")
+	}
+	return &apiError{status: answer.StatusCode, message: body.Message}
+}
+
+// cause leaves out the method and address that net/http puts before it.
+func cause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

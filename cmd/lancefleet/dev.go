@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"lancefleet/cmd/internal/child"
+	"lancefleet/cmd/internal/makefleet"
+	"lancefleet/lance"
+)
+
+type devCommand struct {
+	DataDir         string  `help:"Your own data: it is looked at and never written, except for lancefleet's own tables beside it. Unset: a demo fleet." env:"DATA_DIR"`
+	NoDemo          bool    `help:"No demo fleet and no writers; wants --data-dir."`
+	DemoExperiments int     `help:"Size of the demo fleet." default:"60"`
+	Maintain        bool    `help:"Allow maintenance of --data-dir. This version has none yet: it only observes."`
+	HTTPAddr        string  `name:"http-addr" help:"Address of pages and API. Port 0 takes any free one." default:"127.0.0.1:8090" env:"HTTP_ADDR"`
+	TemporalAddr    string  `help:"Address of the Temporal server that this starts." default:"127.0.0.1:7233"`
+	TemporalUIAddr  string  `name:"temporal-ui-addr" help:"Address of Temporal's web UI." default:"127.0.0.1:8233"`
+	ScanInterval    seconds `help:"Between rounds." default:"5s" env:"SCAN_INTERVAL,STATS_SCAN_INTERVAL_SECS"`
+	StateDir        string  `help:"Where Temporal's database and the demo fleet are kept between runs. Default: lancefleet/dev in XDG_STATE_HOME." env:"LANCEFLEET_STATE_DIR"`
+	Temporal        string  `help:"Program that serves Temporal (the temporal CLI). Default: LANCEFLEET_TEMPORAL, the one that ./task built, PATH." env:"LANCEFLEET_TEMPORAL" placeholder:"FILE"`
+	fleetFlags
+	scanFlags
+}
+
+// temporalStart bounds how long the Temporal server may take to answer; the first
+// start makes its database.
+const temporalStart = 90 * time.Second
+
+// stopGrace is how long the Temporal server may take to close its database.
+const stopGrace = 10 * time.Second
+
+// Run runs everything until the context ends.
+func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) error {
+	place, err := c.place()
+	if err != nil {
+		return err
+	}
+	server, err := findTemporal(c.Temporal)
+	if err != nil {
+		return err
+	}
+	web, err := listen("http-addr", c.HTTPAddr)
+	if err != nil {
+		return err
+	}
+	defer web.Close()
+	ports, err := reserve(
+		struct{ flag, address string }{"temporal-addr", c.TemporalAddr},
+		struct{ flag, address string }{"temporal-ui-addr", c.TemporalUIAddr})
+	if err != nil {
+		return err
+	}
+	unlock, err := place.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	dev := &devFleet{devCommand: c, place: place, io: io, log: log, web: web, temporal: ports[0], ui: ports[1]}
+	return dev.run(ctx, server)
+}
+
+// devFleet is one run of `dev`.
+type devFleet struct {
+	*devCommand
+	place        devPlace
+	io           streams
+	log          *slog.Logger
+	web          net.Listener
+	temporal, ui hostPort
+}
+
+func (d *devFleet) run(ctx context.Context, server string) (err error) {
+	engine, err := lance.Open(lance.Options{})
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	plan := demoPlan(d.DemoExperiments)
+	if d.place.demo {
+		if err := d.makeDemo(ctx, engine, plan); err != nil {
+			return interrupted(ctx, err)
+		}
+	}
+	process, err := child.Start(child.Command{Path: server, Args: d.serverArgs(), Log: d.place.file("temporal.log")})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, process.Stop(context.WithoutCancel(ctx), stopGrace)) }()
+	fmt.Fprintf(d.io.err, "temporal: %s, its pages: http://%s\n", d.temporal, d.ui)
+
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, running := errgroup.WithContext(running)
+	group.Go(func() error { return watchServer(running, process) })
+	group.Go(func() error { return d.serve(running, engine) })
+	if d.place.demo {
+		group.Go(func() error { return makefleet.Live(running, engine, d.place.dataDir, plan, d.log) })
+	}
+	return interrupted(ctx, group.Wait())
+}
+
+// interrupted makes an end that was asked for a success: Ctrl-C is how this is left.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watchServer returns when the context ends, or with an error when the Temporal
+// server ends first. Ctrl-C reaches both at the same moment, so it waits a little
+// for the context.
+func watchServer(ctx context.Context, process *child.Process) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-process.Done():
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(time.Second):
+		return process.Err()
+	}
+}
+
+func (d *devFleet) serverArgs() []string {
+	return []string{
+		"server", "start-dev", "--db-filename", d.place.file("temporal.db"), "--log-level", "warn",
+		"--ip", d.temporal.host, "--port", fmt.Sprint(d.temporal.port),
+		"--ui-ip", d.ui.host, "--ui-port", fmt.Sprint(d.ui.port),
+	}
+}
+
+func (d *devFleet) makeDemo(ctx context.Context, engine *lance.Engine, plan makefleet.Plan) error {
+	if err := d.place.markDemo(); err != nil {
+		return err
+	}
+	made, err := makefleet.Make(ctx, engine, d.place.dataDir, plan, time.Now())
+	if err != nil {
+		return fmt.Errorf("demo fleet in %s: %w", d.place.dataDir, err)
+	}
+	fmt.Fprintf(d.io.err, "demo fleet: %d experiments in %s, some are written all the time\n", made.Made+made.Existing, d.place.dataDir)
+	return nil
+}
+
+// findTemporal looks for the Temporal CLI: named, built by ./task, or on PATH.
+func findTemporal(named string) (string, error) {
+	if named != "" {
+		if _, err := os.Stat(named); err != nil {
+			return "", usageError{fmt.Errorf("--temporal %q: %w", named, err)}
+		}
+		return named, nil
+	}
+	if built := cacheDir() + "/bin/temporal"; isFile(built) {
+		return built, nil
+	}
+	if found, ok := onPath("temporal"); ok {
+		return found, nil
+	}
+	return "", errors.New("no Temporal server: run ./task dev, which builds one, or name the temporal CLI with --temporal")
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"lancefleet/store"
+	"lancefleet/worker"
+)
+
+// logFlags say how the program tells what it does. Logs go to stderr.
+type logFlags struct {
+	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info" env:"LOG_LEVEL"`
+	LogFormat string `help:"text or json." enum:"text,json" default:"text" env:"LOG_FORMAT"`
+}
+
+func (f logFlags) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: debug, info, warn or error are allowed", f.LogLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, options)), nil
+}
+
+// seconds is a duration that may be written as lance-context does: a bare number
+// of seconds.
+type seconds time.Duration
+
+// Decode reads "5s", "2m" or "300".
+func (s *seconds) Decode(ctx *kong.DecodeContext) error {
+	token, err := ctx.Scan.PopValue("duration")
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprint(token.Value)
+	d, err := time.ParseDuration(text)
+	if n, numeric := strconv.ParseInt(text, 10, 64); numeric == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q: a duration such as 5s or 10m is allowed, or whole seconds, at least 0", text)
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// dataFlags say which fleet and where its data is.
+type dataFlags struct {
+	DataDir string `help:"Folder or bucket of the fleet: /path, s3://bucket/prefix, gs://, az://." default:"${data_dir}" env:"DATA_DIR"`
+	fleetFlags
+}
+
+// fleetFlags are those of dataFlags that every program with a fleet has.
+type fleetFlags struct {
+	Fleet   string `help:"Name of the fleet, part of its ids in Temporal. Two fleets may share a namespace." default:"default" env:"FLEET"`
+	Sources string `help:"Where experiments are listed: registry, folder or registry,folder. Unset: registries where there are any, else the folder." env:"SOURCES"`
+}
+
+func (f fleetFlags) sourceMode() (store.SourceMode, error) {
+	mode, err := store.ParseSources(f.Sources)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--sources: %w", err)}
+	}
+	return mode, nil
+}
+
+// scanFlags say how rounds run.
+type scanFlags struct {
+	ScanConcurrency   int     `help:"Experiments asked at once, per worker." default:"256" env:"SCAN_CONCURRENCY"`
+	ScanPageSize      int     `help:"Experiments per activity of a round." default:"1000" env:"SCAN_PAGE_SIZE"`
+	ScanPagesAtOnce   int     `help:"Activities of one round at once, over all workers." default:"8" env:"SCAN_PAGES_AT_ONCE"`
+	ProbeTimeout      seconds `help:"Longest time the cheap look at one experiment may take." default:"10s" env:"PROBE_TIMEOUT"`
+	ObserveTimeout    seconds `help:"Longest time the full look at one experiment may take; then it counts as failed." default:"30s" env:"OBSERVE_TIMEOUT"`
+	WorkerStopTimeout seconds `help:"How long running activities may take to end when the worker stops." default:"1m" env:"WORKER_STOP_TIMEOUT"`
+}
+
+// config is worker.Config as flags have it.
+func (f scanFlags) config(data dataFlags, interval seconds) (worker.Config, error) {
+	config := worker.DefaultConfig()
+	dataDir, err := store.CleanDataDir(data.DataDir)
+	if err != nil {
+		return config, usageError{fmt.Errorf("--data-dir: %w", err)}
+	}
+	if config.Sources, err = data.sourceMode(); err != nil {
+		return config, err
+	}
+	config.DataDir, config.Fleet = dataDir, data.Fleet
+	config.ScanInterval = time.Duration(interval)
+	config.ScanConcurrency, config.PageSize, config.MaxPagesAtOnce = f.ScanConcurrency, f.ScanPageSize, f.ScanPagesAtOnce
+	config.ProbeTimeout, config.ObserveTimeout = time.Duration(f.ProbeTimeout), time.Duration(f.ObserveTimeout)
+	config.StopTimeout = time.Duration(f.WorkerStopTimeout)
+	if err := config.Validate(); err != nil {
+		return config, usageError{err}
+	}
+	return config, nil
+}
+
+// temporalFlags say where Temporal is. Everything else of the connection (TLS,
+// API key, profile) comes from Temporal's own variables and file.
+type temporalFlags struct {
+	TemporalAddress   string `help:"host:port of Temporal. Unset: TEMPORAL_ADDRESS, the profile file, 127.0.0.1:7233."`
+	TemporalNamespace string `help:"Namespace. Unset: TEMPORAL_NAMESPACE, the profile file, default."`
+}

@@ -1,0 +1,84 @@
+// Command lancefleet is the whole product: a development fleet in one process,
+// the worker, the web server, and commands for those who operate a fleet.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var cli CLI
+	exit := -1
+	parser, err := newParser(&cli, stdout, stderr, func(code int) { exit = code })
+	if err != nil {
+		return report(stderr, usageError{err})
+	}
+	parsed, err := parser.Parse(args)
+	if exit >= 0 { // --help was answered
+		return exit
+	}
+	if err != nil {
+		return report(stderr, usageError{err})
+	}
+	io := streams{out: stdout, err: stderr}
+	log, err := cli.Log.logger(stderr)
+	if err != nil {
+		return report(stderr, usageError{err})
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return report(stderr, parsed.Run(io, log, parser.Model))
+}
+
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(stderr, "lancefleet:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "lancefleet --help lists commands, lancefleet COMMAND --help their flags")
+	}
+	return exitCode(err)
+}
+
+// streams is where commands print: results to out, everything else to err.
+type streams struct{ out, err io.Writer }
+
+func newParser(cli *CLI, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+	dropEmptySettings()
+	options := []kong.Option{
+		kong.Name("lancefleet"),
+		kong.Description("Keeps a fleet of Lance datasets observed. Settings come from flags, the environment and a YAML file, in this order."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(exit),
+		kong.Configuration(loadSettings),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"data_dir": defaultDataDir, "server": defaultServer},
+	}
+	if path := os.Getenv(configVariable); path != "" {
+		resolver, err := openSettings(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s=%q: %w", configVariable, path, err)
+		}
+		options = append(options, kong.Resolvers(resolver))
+	}
+	return kong.New(cli, options...)
+}

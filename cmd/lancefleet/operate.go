@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"lancefleet/web"
+)
+
+func printJSON(w io.Writer, document any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(document)
+}
+
+// whoAmI is the name that pauses and rounds are signed with.
+func whoAmI() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "command line"
+}
+
+type scanCommand struct {
+	clientFlags
+	Wait bool   `help:"Wait for the result of a round that starts after this call."`
+	Full bool   `help:"Observe everything, skip nothing, forget back-offs."`
+	By   string `help:"Who asks; default: your user name."`
+}
+
+// Run starts a round, and with --wait prints what it found.
+func (c *scanCommand) Run(ctx context.Context, io streams) error {
+	api, err := c.api()
+	if err != nil {
+		return err
+	}
+	var started web.Started
+	request := web.RescanRequest{Full: c.Full, By: orMe(c.By), Next: c.Wait}
+	if err := api.post(ctx, "/api/v1/rescan", request, &started); err != nil {
+		return err
+	}
+	if !c.Wait {
+		return c.printStarted(io.out, started)
+	}
+	if !c.JSON {
+		fmt.Fprintf(io.err, "round %s runs\n", started.RunID)
+	}
+	round, err := api.waitRound(ctx, started)
+	if err != nil {
+		return fmt.Errorf("round %s: %w", started.RunID, err)
+	}
+	if c.JSON {
+		return printJSON(io.out, round)
+	}
+	printRound(io.out, *round)
+	return nil
+}
+
+func (c *scanCommand) printStarted(w io.Writer, started web.Started) error {
+	if c.JSON {
+		return printJSON(w, started)
+	}
+	what := "started"
+	if started.AlreadyRunning {
+		what = "was running already"
+	}
+	_, err := fmt.Fprintf(w, "round %s of %s %s\n", started.RunID, started.WorkflowID, what)
+	return err
+}
+
+// waitRound polls until the round has ended; each poll waits on the server.
+func (a *api) waitRound(ctx context.Context, started web.Started) (*web.Round, error) {
+	path := fmt.Sprintf("/api/v1/rounds/%s/%s", url.PathEscape(started.WorkflowID), url.PathEscape(started.RunID))
+	for {
+		var text json.RawMessage
+		status, err := a.get(ctx, path, url.Values{"wait_secs": {"30"}}, &text)
+		if err != nil {
+			return nil, err
+		}
+		if status == http.StatusOK {
+			round := new(web.Round)
+			return round, json.Unmarshal(text, round)
+		}
+	}
+}
+
+func printRound(w io.Writer, r web.Round) {
+	version := "nothing to commit"
+	if r.CommittedVersion != nil {
+		version = "committed as version " + strconv.FormatUint(*r.CommittedVersion, 10)
+	}
+	q := r.StorageRequests
+	fmt.Fprintf(w, "round %s: %d observed, %d unchanged, %d failed, %d backing off; %d hot; %s; %.2f s\n",
+		r.RoundID, r.Observed, r.Skipped, r.Failed, r.BackingOff, r.Hot, version, r.DurationSeconds)
+	fmt.Fprintf(w, "storage requests: %d list, %d head, %d get, %d put, %d delete\n", q.List, q.Head, q.Get, q.Put, q.Delete)
+}
+
+type pauseCommand struct {
+	clientFlags
+	Reason string `help:"Why; shown on every page while paused." required:""`
+	By     string `help:"Who; default: your user name."`
+}
+
+// Run stops the schedule.
+func (c *pauseCommand) Run(ctx context.Context, io streams) error {
+	return steer(ctx, io, c.clientFlags, "pause", web.PauseRequest{Reason: c.Reason, By: orMe(c.By)})
+}
+
+type resumeCommand struct {
+	clientFlags
+	Reason string `help:"Why; kept in the journal."`
+	By     string `help:"Who; default: your user name."`
+}
+
+// Run lets the schedule go on.
+func (c *resumeCommand) Run(ctx context.Context, io streams) error {
+	return steer(ctx, io, c.clientFlags, "resume", web.PauseRequest{Reason: c.Reason, By: orMe(c.By)})
+}
+
+func steer(ctx context.Context, io streams, flags clientFlags, action string, request web.PauseRequest) error {
+	api, err := flags.api()
+	if err != nil {
+		return err
+	}
+	var state web.Schedule
+	if err := api.post(ctx, "/api/v1/schedule/"+action, request, &state); err != nil {
+		return err
+	}
+	if flags.JSON {
+		return printJSON(io.out, state)
+	}
+	if state.Paused {
+		_, err = fmt.Fprintf(io.out, "paused by %s: %s\n", state.By, state.Reason)
+	} else {
+		_, err = fmt.Fprintf(io.out, "running, a round every %d s\n", state.IntervalSecs)
+	}
+	return err
+}
+
+func orMe(by string) string {
+	if strings.TrimSpace(by) == "" {
+		return whoAmI()
+	}
+	return by
+}

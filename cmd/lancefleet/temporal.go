@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	temporallog "go.temporal.io/sdk/log"
+)
+
+// redial is how long to wait before asking a Temporal server again that is not there.
+const redial = 500 * time.Millisecond
+
+// options are those of Temporal's own variables and profile file, then the flags.
+func (f temporalFlags) options(log *slog.Logger, metrics client.MetricsHandler) (client.Options, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return client.Options{}, usageError{fmt.Errorf("settings of Temporal's client: %w", err)}
+	}
+	if f.TemporalAddress != "" {
+		options.HostPort = f.TemporalAddress
+	}
+	if f.TemporalNamespace != "" {
+		options.Namespace = f.TemporalNamespace
+	}
+	options.Logger = temporalLogger(log)
+	options.MetricsHandler = metrics
+	return options, nil
+}
+
+// dial connects and waits for a server that is not there yet: programs of one
+// deployment start in any order.
+func dial(ctx context.Context, options client.Options, log *slog.Logger) (client.Client, error) {
+	said := false
+	for {
+		c, err := client.DialContext(ctx, options)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connect to temporal %s: %w", options.HostPort, err)
+		}
+		if !said {
+			log.Info("waiting for temporal", "address", options.HostPort, "error", err)
+			said = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(redial):
+		}
+	}
+}
+
+// temporalLogger leaves out what Temporal's client says below a warning: it tells
+// of every poll that was renewed.
+func temporalLogger(log *slog.Logger) temporallog.Logger {
+	return temporallog.NewStructuredLogger(slog.New(atLeast{log.Handler(), slog.LevelWarn}))
+}
+
+// atLeast drops records below a level.
+type atLeast struct {
+	slog.Handler
+	level slog.Level
+}
+
+// Enabled implements slog.Handler.
+func (h atLeast) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= h.level && h.Handler.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return atLeast{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements slog.Handler.
+func (h atLeast) WithGroup(name string) slog.Handler {
+	return atLeast{h.Handler.WithGroup(name), h.level}
+}

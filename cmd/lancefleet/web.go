@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+
+	"go.temporal.io/sdk/client"
+
+	"lancefleet/control"
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/metrics"
+	"lancefleet/store"
+	"lancefleet/web"
+	"lancefleet/worker"
+	"lancefleet/workflows"
+)
+
+// httpFlags say where pages and API are served.
+type httpFlags struct {
+	HTTPAddr     string   `name:"http-addr" help:"host:port of pages and API. Unset: MASTER_HOST and MASTER_PORT, else 127.0.0.1:8090." env:"HTTP_ADDR"`
+	MasterHost   string   `help:"Host part of --http-addr, lance-context's name." hidden:"" env:"MASTER_HOST" default:"127.0.0.1"`
+	MasterPort   int      `help:"Port of --http-addr, lance-context's name." hidden:"" env:"MASTER_PORT" default:"8090"`
+	Insecure     bool     `help:"Allow an address that others can reach. There are no accounts: they can pause the fleet and start rounds." env:"LANCEFLEET_INSECURE"`
+	AllowedHosts []string `help:"Names that a proxy in front sends as Host." env:"ALLOWED_HOSTS"`
+	TemporalUI   string   `name:"temporal-ui" help:"Address of Temporal's web UI, for links." env:"TEMPORAL_UI_URL"`
+}
+
+func (f httpFlags) addr() (string, error) {
+	if f.HTTPAddr != "" {
+		return f.HTTPAddr, nil
+	}
+	if f.MasterPort < 0 || f.MasterPort > 65535 {
+		return "", usageError{fmt.Errorf("--master-port %d: 0 to 65535 is allowed", f.MasterPort)}
+	}
+	return net.JoinHostPort(f.MasterHost, strconv.Itoa(f.MasterPort)), nil
+}
+
+type webCommand struct {
+	dataFlags
+	temporalFlags
+	httpFlags
+}
+
+// Run serves until the context ends.
+func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
+	address, err := c.addr()
+	if err != nil {
+		return err
+	}
+	config := web.DefaultConfig()
+	config.Addr, config.Insecure, config.AllowedHosts, config.TemporalUI = address, c.Insecure, c.AllowedHosts, c.TemporalUI
+	if err := config.Validate(); err != nil { // before anybody can reach it
+		return usageError{err}
+	}
+	listener, err := listen("http-addr", address)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	measured := metrics.New()
+	options, client, err := c.client(log, measured)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	engine, err := lance.Open(lance.Options{})
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	config.TemporalNamespace = options.Namespace
+	server, err := newWebServer(webParts{config, c.dataFlags, engine.ReadOnly(), client, measured, log})
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "address", "http://"+listener.Addr().String())
+	return server.Serve(ctx, listener)
+}
+
+// client does not connect before it is used: pages work while Temporal is away.
+func (c *webCommand) client(log *slog.Logger, m *metrics.Metrics) (client.Options, client.Client, error) {
+	handler, err := m.TemporalHandler(log)
+	if err != nil {
+		return client.Options{}, nil, err
+	}
+	options, err := c.options(log, handler)
+	if err != nil {
+		return client.Options{}, nil, err
+	}
+	lazy, err := client.NewLazyClient(options)
+	return options, lazy, err
+}
+
+// webParts is what a web server is wired from, in `web` and in `dev`.
+type webParts struct {
+	config  web.Config
+	data    dataFlags
+	reader  *lance.Reader
+	client  client.Client
+	metrics *metrics.Metrics
+	log     *slog.Logger
+}
+
+// newWebServer gives the browsing side a handle that cannot write.
+func newWebServer(p webParts) (*web.Server, error) {
+	mode, err := p.data.sourceMode()
+	if err != nil {
+		return nil, err
+	}
+	dataDir, err := store.CleanDataDir(p.data.DataDir)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
+	}
+	browser := store.NewBrowser(p.reader, dataDir, mode)
+	steer := control.New(p.client, workflows.Names{Fleet: p.data.Fleet})
+	shared := worker.Shared{Stats: browser.Stats, Rounds: browser.Rounds, Control: steer, Reader: p.reader}
+	if err := p.metrics.RegisterShared(shared, metrics.SharedOptions{Prices: p.config.Prices, Log: p.log}); err != nil {
+		return nil, err
+	}
+	server, err := web.New(web.Deps{
+		Config: p.config, Browser: browser, Reader: p.reader, Control: steer, Metrics: p.metrics,
+		Version: version, DataDir: dataDir, Fleet: p.data.Fleet, Policy: fleet.ObserveOnly(), Log: p.log,
+	})
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return server, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"lancefleet/lance"
+	"lancefleet/metrics"
+	"lancefleet/worker"
+)
+
+type workerCommand struct {
+	dataFlags
+	temporalFlags
+	ScanInterval seconds `help:"Between rounds; 0 = only when asked." default:"5m" env:"SCAN_INTERVAL,STATS_SCAN_INTERVAL_SECS"`
+	Maintenance  string  `help:"off or on. This version has no maintenance: it only observes." enum:"off,on" default:"off" env:"MAINTENANCE"`
+	MetricsAddr  string  `help:"host:port where /metrics of this worker is served; unset: nowhere." env:"METRICS_ADDR"`
+	scanFlags
+}
+
+// Run runs rounds until the context ends.
+func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
+	config, err := c.config(c.dataFlags, c.ScanInterval)
+	if err != nil {
+		return err
+	}
+	if c.Maintenance == "on" {
+		log.Warn("maintenance is on, but this version only observes")
+	}
+	measured := metrics.New()
+	handler, err := measured.TemporalHandler(log)
+	if err != nil {
+		return err
+	}
+	options, err := c.options(log, handler)
+	if err != nil {
+		return err
+	}
+	engine, err := lance.Open(lance.Options{})
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	client, err := dial(ctx, options, log)
+	if err != nil {
+		return interrupted(ctx, err)
+	}
+	defer client.Close()
+	w, err := worker.New(config, worker.Deps{Engine: engine, Client: client, Namespace: options.Namespace, Metrics: measured, Log: log})
+	if err != nil {
+		return err
+	}
+	if err := measured.RegisterShared(w.Shared(), metrics.SharedOptions{Log: log}); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.Run(ctx) })
+	if c.MetricsAddr != "" {
+		group.Go(func() error { return serveMetrics(ctx, c.MetricsAddr, measured, log) })
+	}
+	return group.Wait()
+}
+
+// serveMetrics answers /metrics until the context ends.
+func serveMetrics(ctx context.Context, address string, m *metrics.Metrics, log *slog.Logger) error {
+	listener, err := listen("metrics-addr", address)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	log.Info("serving metrics", "address", fmt.Sprintf("http://%s/metrics", listener.Addr()))
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

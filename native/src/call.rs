@@ -39,7 +39,7 @@ impl Reply {
     }
 }
 
-type Work = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send>>;
+pub type Work = Pin<Box<dyn Future<Output = Result<Reply, Fault>> + Send>>;
 
 /// Runs one call on the calling thread until its work ends or is cancelled.
 pub fn run(call: Call) -> Result<Reply, Fault> {
@@ -49,7 +49,7 @@ pub fn run(call: Call) -> Result<Reply, Fault> {
             engine::close(number);
             return Ok(Reply::json(json!({})));
         }
-        ("debug_panic", 0) => debug_panic(),
+        ("debug_panic", 0) => return debug_panic(),
         _ => {}
     }
     let token = cancel::find(call.cancel)
@@ -61,13 +61,13 @@ pub fn run(call: Call) -> Result<Reply, Fault> {
 
 /// The work behind an operation's name. Each future is boxed: some of Lance's
 /// are big enough to overflow a stack.
-fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result<Work, Fault> {
+pub fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result<Work, Fault> {
     macro_rules! work {
         ($operation:path) => {
             Box::pin($operation(engine.clone(), parse(json)?, body))
         };
     }
-    Ok(match op {
+    let work: Work = match op {
         "stats" => work!(stats),
         "probe" => work!(probe::probe),
         "observe" => work!(observe::observe),
@@ -83,6 +83,7 @@ fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result<Wor
         "list_dirs" => work!(objects::list_dirs),
         "delete" => work!(objects::delete),
         "make_dataset" => work!(maker::make_dataset),
+        "make_fleet" => work!(maker::make_fleet),
         "make_writes" => work!(maker::make_writes),
         "debug_panic" => Box::pin(async { debug_panic() }),
         "debug_sleep" => work!(debug_sleep),
@@ -92,12 +93,13 @@ fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result<Wor
                 format!("unknown operation {op:?}"),
             ));
         }
-    })
+    };
+    Ok(work)
 }
 
 /// An empty request means an empty object.
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {
-    let json = if json.is_empty() { b"{}" } else { json };
+    let json: &[u8] = if json.is_empty() { b"{}" } else { json };
     serde_json::from_slice(json)
         .map_err(|error| Fault::new(Class::Invalid, format!("request: {error}")))
 }
@@ -110,7 +112,7 @@ async fn stats(engine: Arc<Engine>, _: Nothing, _: Bytes) -> Result<Reply, Fault
 }
 
 /// Asked for by the caller, to test what a panic does.
-fn debug_panic() -> ! {
+fn debug_panic() -> Result<Reply, Fault> {
     panic!("asked for by debug_panic")
 }
 

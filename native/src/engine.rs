@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use futures::FutureExt;
 use lance::Dataset;
 use lance::dataset::builder::DatasetBuilder;
 use lance::session::Session;
@@ -17,10 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::Reply;
 use crate::error::{Class, Fault};
-use crate::requests::{self, CountingWrapper, Requests};
+use crate::hanging::Hanging;
+use crate::requests::{CountingWrapper, Requests};
 
 /// Stack of a runtime thread: Lance polls deep trees of futures.
 const STACK_BYTES: usize = 8 << 20;
+
+/// Room for local datasets that hang: each keeps a thread until it answers.
+const BLOCKING_THREADS: usize = 1024;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 static ENGINES: LazyLock<Mutex<HashMap<u64, Arc<Slot>>>> = LazyLock::new(Mutex::default);
@@ -67,6 +72,7 @@ pub struct Slot {
 impl Slot {
     fn new(request: Open) -> Result<Self, Fault> {
         let mut builder = Builder::new_multi_thread();
+        builder.max_blocking_threads(BLOCKING_THREADS);
         if request.threads > 0 {
             builder.worker_threads(request.threads);
         }
@@ -124,6 +130,7 @@ pub struct Engine {
     /// holds takes its connections along. One entry per bucket.
     stores: Mutex<HashMap<String, Arc<ObjectStore>>>,
     requests: Arc<Requests>,
+    pub hanging: Hanging,
 }
 
 impl Engine {
@@ -145,7 +152,19 @@ impl Engine {
             params,
             stores: Mutex::default(),
             requests,
+            hanging: Hanging::default(),
         }
+    }
+
+    /// An engine for the runtime that a test brings along.
+    #[cfg(test)]
+    pub fn for_tests() -> Self {
+        Self::new(HashMap::new())
+    }
+
+    #[cfg(test)]
+    pub fn with_options(storage_options: HashMap<String, String>) -> Self {
+        Self::new(storage_options)
     }
 
     /// The shared session. It caches nothing.
@@ -180,16 +199,15 @@ impl Engine {
 
     /// Opens a dataset freshly: the head, or `version`.
     pub async fn open(&self, uri: &str, version: Option<u64>) -> Result<Dataset, Fault> {
-        let (store, _) = self.store(uri).await?;
-        if store.is_local() {
-            // Lance reads local manifests beside the object store API.
-            requests::count(&self.requests, requests::Kind::Get, 1);
-        }
+        // Keeps the store alive beyond this dataset.
+        self.store(uri).await?;
         let builder = match version {
             Some(version) => self.builder(uri).with_version(version),
             None => self.builder(uri),
         };
-        Box::pin(builder.load())
+        builder
+            .load()
+            .boxed()
             .await
             .map_err(|error| Fault::from(error).at(uri))
     }

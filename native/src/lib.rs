@@ -4,17 +4,29 @@
 //! This file is the shell: it turns pointers into values, catches panics and
 //! hands memory over. Everything behind it is ordinary Rust returning `Result`.
 
+mod base;
+mod batch;
 mod call;
 mod cancel;
+mod classify;
+mod commits;
 mod engine;
 mod error;
+mod fingerprint;
+mod hanging;
+mod local;
 mod maker;
 mod objects;
 mod observe;
 mod probe;
+mod probe_local;
+mod remote;
 mod requests;
 mod shard;
 mod tables;
+#[cfg(test)]
+mod tests;
+mod wal;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;

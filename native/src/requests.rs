@@ -2,7 +2,8 @@
 //!
 //! A wrapper around every store of the engine counts what goes through it. The
 //! item is found through the task: `for_item` sets it, and whatever that task
-//! asks of a store is counted for it too.
+//! asks of a store is counted for it too. Not seen are bigger parts of local
+//! files, which Lance reads beside the store's interface.
 
 use std::fmt;
 use std::future::Future;
@@ -90,6 +91,21 @@ pub fn count(totals: &Requests, kind: Kind, number: i64) {
     totals.add(kind, number);
     // Outside of any item there is nothing more to count.
     let _ = ITEM.try_with(|item| item.add(kind, number));
+}
+
+/// Counts requests that were gathered aside, as `count` does.
+pub fn count_gathered(totals: &Requests, gathered: Snapshot) {
+    for (kind, number) in [
+        (Kind::List, gathered.list),
+        (Kind::Head, gathered.head),
+        (Kind::Get, gathered.get),
+        (Kind::Put, gathered.put),
+        (Kind::Delete, gathered.delete),
+    ] {
+        if number > 0 {
+            count(totals, kind, number);
+        }
+    }
 }
 
 /// Counts requests made on a thread outside the item's task, such as those of a

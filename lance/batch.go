@@ -7,14 +7,10 @@ import (
 	"time"
 )
 
-// defaultConcurrency is how many targets of a batch are under way at once when
-// the caller does not say.
-const defaultConcurrency = 64
-
 // BatchOptions bound a batch.
 type BatchOptions struct {
 	Concurrency int           // targets under way at once; 0 = 64
-	Timeout     time.Duration // for each target; 0 = none but the context's
+	Timeout     time.Duration // for each target, from when its turn comes; 0 = 60 s
 }
 
 func (o BatchOptions) check(op string) error {
@@ -24,17 +20,10 @@ func (o BatchOptions) check(op string) error {
 	return nil
 }
 
-func (o BatchOptions) concurrency() int {
-	if o.Concurrency == 0 {
-		return defaultConcurrency
-	}
-	return o.Concurrency
-}
-
-// runBatch sends the targets with a usable uri and hands every target's result
-// to set: a uri that cannot be sent costs its own target an error, not the batch.
+// runBatch sends the targets that pass check and hands every target's result to
+// set: what cannot be sent costs its own target an error, not the batch.
 func runBatch[T, W any](
-	ctx context.Context, r *Reader, op string, targets []T, uri func(T) string,
+	ctx context.Context, r *Reader, op string, targets []T, check func(T) error,
 	args func(sent []T) any, set func(i int, w *W, err *Error),
 ) error {
 	if err := r.usable(op, ""); err != nil {
@@ -44,7 +33,7 @@ func runBatch[T, W any](
 	index := make([]int, 0, len(targets))
 	for i, t := range targets {
 		var refused *Error
-		if errors.As(checkURI(op, uri(t)), &refused) {
+		if errors.As(check(t), &refused) {
 			set(i, nil, refused)
 			continue
 		}

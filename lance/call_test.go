@@ -143,13 +143,28 @@ func TestATargetThatCannotBeSentCostsOnlyItself(t *testing.T) {
 	assert.Equal(t, Internal, observed[2].Err.Class, "a result that holds nothing is an error")
 }
 
+func TestAFingerprintThatCannotBeSentCostsOnlyItsTarget(t *testing.T) {
+	f := openFake(t)
+	f.answers(`{"results":[{"state":"unchanged"}]}`)
+	results, err := f.Probe(t.Context(), []ProbeTarget{
+		{URI: "/a", Fingerprint: fleet.Fingerprint{Naming: "v3"}},
+		{URI: "/b", Fingerprint: fleet.Fingerprint{Naming: "v1", Shards: []fleet.ShardMark{{ID: "02e81b29-f150-54b9-9a08-ce75944f6889"}}}},
+		{URI: "/c", Fingerprint: fleet.Fingerprint{Shards: []fleet.ShardMark{{ID: "no uuid"}}}},
+	}, BatchOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, Unknown, results[0].State)
+	assert.ErrorContains(t, results[0].Err, "/a")
+	assert.Equal(t, Unchanged, results[1].State)
+	assert.Equal(t, Invalid, results[2].Err.Class)
+}
+
 func TestRequestsHaveTheShapeThatTheABIDescribes(t *testing.T) {
 	f := openFake(t)
 	f.answers(`{}`)
 	ctx := t.Context()
 	mark := fleet.Fingerprint{Version: 1<<64 - 1, ETag: `"x"`, Naming: "v2"}
 	for want, ask := range map[string]func(){
-		`{"targets":[{"uri":"/ü","fingerprint":{"version":18446744073709551615,"etag":"\"x\"","naming":"v2"},"deep":true,"list_versions":false}],"concurrency":64,"timeout_ms":1}`: func() {
+		`{"targets":[{"uri":"/ü","fingerprint":{"version":18446744073709551615,"etag":"\"x\"","naming":"v2"},"deep":true,"list_versions":false}],"concurrency":0,"timeout_ms":1}`: func() {
 			_, _ = f.Probe(ctx, []ProbeTarget{{URI: "/ü", Fingerprint: mark, Deep: true}}, BatchOptions{Timeout: time.Microsecond})
 		},
 		`{"targets":[{"uri":"/a","known_version":4,"target_rows":100}],"walk_past":{"operations":[],"marks":false,"property":""},"max_commits":9,"concurrency":3}`: func() {

@@ -55,9 +55,9 @@ func (r *Reader) Observe(ctx context.Context, targets []ObserveTarget, o Observe
 			MaxCommits  int             `json:"max_commits,omitempty"`
 			Concurrency int             `json:"concurrency"`
 			TimeoutMS   int64           `json:"timeout_ms,omitempty"`
-		}{sent, o.WalkPast, o.MaxCommits, o.concurrency(), milliseconds(o.Timeout)}
+		}{sent, o.WalkPast, o.MaxCommits, o.Concurrency, milliseconds(o.Timeout)}
 	}
-	err := runBatch(ctx, r, op, targets, func(t ObserveTarget) string { return t.URI }, args,
+	err := runBatch(ctx, r, op, targets, func(t ObserveTarget) error { return checkURI(op, t.URI) }, args,
 		func(i int, w *wire, refused *Error) {
 			if w == nil {
 				results[i] = ObserveResult{Err: refused}

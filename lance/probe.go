@@ -2,6 +2,9 @@ package lance
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/google/uuid"
 
 	"lancefleet/fleet"
 )
@@ -55,9 +58,9 @@ func (r *Reader) Probe(ctx context.Context, targets []ProbeTarget, o BatchOption
 			Targets     []ProbeTarget `json:"targets"`
 			Concurrency int           `json:"concurrency"`
 			TimeoutMS   int64         `json:"timeout_ms,omitempty"`
-		}{sent, o.concurrency(), milliseconds(o.Timeout)}
+		}{sent, o.Concurrency, milliseconds(o.Timeout)}
 	}
-	err := runBatch(ctx, r, op, targets, func(t ProbeTarget) string { return t.URI }, args,
+	err := runBatch(ctx, r, op, targets, ProbeTarget.check, args,
 		func(i int, w *wire, refused *Error) {
 			if w == nil {
 				results[i] = ProbeResult{State: Unknown, Err: refused}
@@ -69,4 +72,26 @@ func (r *Reader) Probe(ctx context.Context, targets []ProbeTarget, o BatchOption
 		return nil, err
 	}
 	return results, nil
+}
+
+// check refuses what the library could not decode: it would refuse the batch.
+func (t ProbeTarget) check() error {
+	const op = "probe"
+	if err := checkURI(op, t.URI); err != nil {
+		return err
+	}
+	invalid := func(message string) error {
+		return &Error{Class: Invalid, Op: op, URI: t.URI, Message: message}
+	}
+	switch t.Fingerprint.Naming {
+	case "", "v1", "v2":
+	default:
+		return invalid(fmt.Sprintf("fingerprint: unknown naming of manifests %q", t.Fingerprint.Naming))
+	}
+	for _, shard := range t.Fingerprint.Shards {
+		if uuid.Validate(shard.ID) != nil {
+			return invalid(fmt.Sprintf("fingerprint: shard %q is no uuid", shard.ID))
+		}
+	}
+	return nil
 }

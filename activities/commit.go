@@ -101,12 +101,12 @@ func (c *roundCommit) gather(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pinned, err := c.scan.pinned(ctx, c.in.Round)
+	pinned, err := c.pinned(ctx)
 	if err != nil {
 		return err
 	}
 	c.merge = fleet.MergeInput{
-		Pinned:       pinned.Rows,
+		Pinned:       pinned,
 		Staged:       staged,
 		Listed:       listing.Experiments,
 		Unasked:      unasked(listing.Experiments, c.in),
@@ -114,6 +114,20 @@ func (c *roundCommit) gather(ctx context.Context) error {
 		Freshness:    c.scan.Config.Freshness,
 	}
 	return nil
+}
+
+// pinned rows are those the round began with; nil when that version was cleaned up
+// meanwhile. No other version may stand for it here: what a page left unsaid is
+// about the rows of this one.
+func (c *roundCommit) pinned(ctx context.Context) ([]fleet.Row, error) {
+	snapshot, err := c.scan.Stats.At(ctx, c.in.Round.StatsVersion)
+	switch {
+	case errors.Is(err, lance.ErrGone):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read _stats at version %d: %w", c.in.Round.StatsVersion, err)
+	}
+	return snapshot.Rows, nil
 }
 
 func (c *roundCommit) staged(ctx context.Context) ([]fleet.Row, error) {

@@ -80,7 +80,7 @@ func (l *lease) keep(ctx context.Context, stop <-chan struct{}) {
 	ticker := time.NewTicker(l.timeout / beatsPerTimeout)
 	defer ticker.Stop()
 	allowed := l.timeout * leaseNumerator / leaseDenominator
-	last := time.Now()
+	deadline := time.Now().Add(allowed)
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,12 +88,15 @@ func (l *lease) keep(ctx context.Context, stop <-chan struct{}) {
 		case <-stop:
 			l.cancel(errStopping)
 			return
+		case <-time.After(time.Until(deadline)):
+			l.cancel(errLeaseLost)
+			return
 		case <-ticker.C:
 		}
 		asked := time.Now()
-		if err := l.beat(ctx, last.Add(allowed)); err == nil {
-			last = asked
-		} else if cause := lost(err, last.Add(allowed)); cause != nil {
+		if err := l.beat(ctx, deadline); err == nil {
+			deadline = asked.Add(allowed)
+		} else if cause := lost(err, deadline); cause != nil {
 			l.cancel(cause)
 			return
 		}

@@ -16,9 +16,9 @@ func (a *Scan) observeTarget(exp fleet.Experiment, row *fleet.Row) lance.Observe
 	return target
 }
 
-func (a *Scan) observeOptions() lance.ObserveOptions {
+func (a *Scan) observeOptions(concurrency int) lance.ObserveOptions {
 	return lance.ObserveOptions{
-		BatchOptions: lance.BatchOptions{Concurrency: a.Config.Concurrency, Timeout: a.Config.ObserveTimeout},
+		BatchOptions: lance.BatchOptions{Concurrency: concurrency, Timeout: a.Config.ObserveTimeout},
 		WalkPast:     fleet.MaintenanceWalk(),
 		MaxCommits:   a.Config.MaxCommits,
 	}

@@ -163,7 +163,7 @@ func (p *page) observe(ctx context.Context, chunk []int) error {
 	for n, i := range chunk {
 		targets[n] = p.scan.observeTarget(p.exps[i], p.row(p.exps[i].ID))
 	}
-	answers, err := p.scan.Engine.Observe(ctx, targets, p.scan.observeOptions())
+	answers, err := p.scan.Engine.Observe(ctx, targets, p.scan.observeOptions(p.concurrency()))
 	if err != nil {
 		return fmt.Errorf("observe %d experiments: %w", len(targets), err)
 	}
@@ -212,5 +212,11 @@ func (p *page) row(id fleet.ID) *fleet.Row {
 }
 
 func (p *page) options(timeout time.Duration) lance.BatchOptions {
-	return lance.BatchOptions{Concurrency: p.scan.Config.Concurrency, Timeout: timeout}
+	return lance.BatchOptions{Concurrency: p.concurrency(), Timeout: timeout}
+}
+
+// concurrency is this page's share: of a small round one page may have it all.
+func (p *page) concurrency() int {
+	pages := (p.in.Round.Experiments + p.in.Count - 1) / max(p.in.Count, 1)
+	return max(1, p.scan.Config.Concurrency/max(1, min(pages, p.scan.Config.PagesAtOnce)))
 }

@@ -46,7 +46,7 @@ func (a *Scan) refreshed(ctx context.Context, ids []fleet.ID, failed map[string]
 		row, _ := latest.Row(exp.ID)
 		targets[i] = a.observeTarget(exp, row)
 	}
-	answers, err := a.Engine.Observe(ctx, targets, a.observeOptions())
+	answers, err := a.Engine.Observe(ctx, targets, a.observeOptions(a.Config.Concurrency))
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -34,7 +34,8 @@ type Scan struct {
 
 // Config bounds the work of one activity. Validated by package worker.
 type Config struct {
-	Concurrency    int           // targets of one page under way at once
+	Concurrency    int           // targets under way at once in this process
+	PagesAtOnce    int           // pages that share them
 	ProbeTimeout   time.Duration // of one experiment
 	ObserveTimeout time.Duration // of one experiment
 	ObserveChunk   int           // experiments per batch of full observations: bounds memory

@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"lancefleet/activities"
+	"lancefleet/fleet"
+	"lancefleet/store"
+	"lancefleet/workflows"
+)
+
+// Config is what an operator can set about a worker. The names in messages are
+// those of the environment variables.
+type Config struct {
+	Fleet           string           // FLEET: part of every id and queue; "default" has plain names
+	DataDir         string           // DATA_DIR, as store.CleanDataDir returns it
+	Sources         store.SourceMode // SOURCES
+	ScanInterval    time.Duration    // between rounds; 0 = no scheduled rounds
+	PageSize        int              // experiments per activity
+	MaxPagesAtOnce  int              // of one round, over all workers
+	ScanConcurrency int              // experiments asked at once, per worker
+	ActivitySlots   int              // activities at once, per worker
+	ProbeTimeout    time.Duration    // for one experiment
+	ObserveTimeout  time.Duration    // for one experiment
+	TargetRows      int64            // a fragment with fewer rows counts as small
+	Freshness       time.Duration    // between commits of _stats when nothing changed
+	StopTimeout     time.Duration    // for activities to end when the worker stops
+}
+
+// DefaultConfig works for fleets of any size on local disk and object storage.
+func DefaultConfig() Config {
+	return Config{
+		Fleet:           workflows.DefaultFleet,
+		ScanInterval:    5 * time.Minute,
+		PageSize:        1000,
+		MaxPagesAtOnce:  8,
+		ScanConcurrency: 256,
+		ActivitySlots:   12,
+		ProbeTimeout:    10 * time.Second,
+		ObserveTimeout:  30 * time.Second,
+		TargetRows:      fleet.DefaultPolicy().TargetRows,
+		Freshness:       fleet.DefaultFreshness,
+		StopTimeout:     time.Minute,
+	}
+}
+
+// Bounds that other parts rely on: the listing's hash, versions and counts of a
+// page fit Temporal's payloads whatever is set here.
+const (
+	longestInterval = 24 * time.Hour
+	largestPage     = 10_000
+	mostPages       = 256
+	mostConcurrency = 4096
+	mostSlots       = 1000
+	longestTimeout  = 5 * time.Minute
+	longestStop     = 10 * time.Minute
+	sweepEvery      = 12 // rounds
+	observeChunk    = 250
+)
+
+var fleetName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
+
+// Validate names every value that can't be used, and what is allowed.
+func (c Config) Validate() error {
+	var errs []error
+	refuse := func(name string, value any, allowed string) {
+		errs = append(errs, fmt.Errorf("%s=%v: allowed is %s", name, value, allowed))
+	}
+	number := func(name string, value, low, high int) {
+		if value < low || value > high {
+			refuse(name, value, fmt.Sprintf("%d to %d", low, high))
+		}
+	}
+	duration := func(name string, value, low, high time.Duration) {
+		if value < low || value > high {
+			refuse(name, value, fmt.Sprintf("%v to %v", low, high))
+		}
+	}
+	if !fleetName.MatchString(c.Fleet) {
+		refuse("FLEET", fmt.Sprintf("%q", c.Fleet), "1 to 42 lower-case letters, digits and inner dashes")
+	}
+	if c.DataDir == "" {
+		refuse("DATA_DIR", `""`, "an absolute path or a url such as s3://bucket/folder")
+	}
+	if _, err := store.ParseSources(string(c.Sources)); err != nil {
+		errs = append(errs, fmt.Errorf("SOURCES: %w", err))
+	}
+	if c.ScanInterval != 0 {
+		duration("STATS_SCAN_INTERVAL_SECS", c.ScanInterval, time.Second, longestInterval)
+	}
+	if c.ScanInterval%time.Second != 0 {
+		refuse("STATS_SCAN_INTERVAL_SECS", c.ScanInterval, "whole seconds, 0 = off")
+	}
+	number("SCAN_PAGE_SIZE", c.PageSize, 1, largestPage)
+	number("SCAN_PAGES_AT_ONCE", c.MaxPagesAtOnce, 1, mostPages)
+	number("SCAN_CONCURRENCY", c.ScanConcurrency, 1, mostConcurrency)
+	number("ACTIVITY_SLOTS", c.ActivitySlots, 2, mostSlots)
+	duration("PROBE_TIMEOUT", c.ProbeTimeout, 100*time.Millisecond, longestTimeout)
+	duration("OBSERVE_TIMEOUT", c.ObserveTimeout, 100*time.Millisecond, longestTimeout)
+	duration("STATS_FRESHNESS", c.Freshness, time.Second, longestInterval)
+	duration("WORKER_STOP_TIMEOUT", c.StopTimeout, time.Second, longestStop)
+	if c.TargetRows < 1 {
+		refuse("TARGET_ROWS_PER_FRAGMENT", c.TargetRows, "1 or more")
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) names() workflows.Names { return workflows.Names{Fleet: c.Fleet} }
+
+// scanArgs is the input of every round of this fleet.
+func (c Config) scanArgs(fleetID string) workflows.ScanArgs {
+	return workflows.ScanArgs{
+		Fleet:          c.Fleet,
+		FleetID:        fleetID,
+		DataDir:        c.DataDir,
+		IntervalSecs:   int64(c.ScanInterval / time.Second),
+		PageSize:       c.PageSize,
+		MaxPagesAtOnce: c.MaxPagesAtOnce,
+	}
+}
+
+func (c Config) activities() activities.Config {
+	return activities.Config{
+		Concurrency:    c.ScanConcurrency,
+		PagesAtOnce:    min(c.MaxPagesAtOnce, c.ActivitySlots),
+		ProbeTimeout:   c.ProbeTimeout,
+		ObserveTimeout: c.ObserveTimeout,
+		ObserveChunk:   observeChunk,
+		TargetRows:     c.TargetRows,
+		Freshness:      c.Freshness,
+		SweepEvery:     sweepEvery,
+		Probe:          fleet.DefaultProbePolicy(c.ScanInterval),
+	}
+}
+
+// watchEvery is how often the watchdog looks at the schedule: at least once an
+// interval, so that three missed ones are noticed in time.
+func (c Config) watchEvery() time.Duration {
+	const longest = 30 * time.Second
+	if c.ScanInterval == 0 {
+		return longest
+	}
+	return min(c.ScanInterval, longest)
+}

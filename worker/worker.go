@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"lancefleet/activities"
+	"lancefleet/control"
+	"lancefleet/lance"
+	"lancefleet/metrics"
+	"lancefleet/store"
+	"lancefleet/workflows"
+)
+
+// Deps is what a worker works with. The caller closes them after Run has returned.
+type Deps struct {
+	Engine    *lance.Engine
+	Client    client.Client
+	Namespace string // of Client; "" = default
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger     // nil = the default one
+	Now       func() time.Time // nil = the clock
+}
+
+// Worker serves one fleet.
+type Worker struct {
+	config  Config
+	deps    Deps
+	control *control.Control
+	stats   *store.Stats
+	rounds  *store.RoundsWriter
+	journal *store.JournalWriter
+}
+
+// Temporal's own limits of the worker. Heartbeats are sent at least this often, so
+// that a cancelled activity hears of it soon.
+const heartbeatThrottle = 10 * time.Second
+
+// New checks the configuration and builds a worker. Nothing is asked or written
+// before Run.
+func New(c Config, d Deps) (*Worker, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Namespace == "" {
+		d.Namespace = client.DefaultNamespace
+	}
+	return &Worker{
+		config:  c,
+		deps:    d,
+		control: control.New(d.Client, c.names()),
+		stats:   store.NewStats(d.Engine, c.DataDir),
+		rounds:  store.NewRoundsWriter(d.Engine, store.NewRounds(d.Engine, c.DataDir)),
+		journal: store.NewJournalWriter(d.Engine, store.NewJournal(d.Engine, c.DataDir)),
+	}, nil
+}
+
+// Run serves the fleet until ctx ends, then stops taking work and gives running
+// activities StopTimeout to end. It fails when the data directory or the schedule
+// belong to another fleet; it waits while Temporal can't be reached.
+func (w *Worker) Run(ctx context.Context) error {
+	var identity store.Identity
+	err := w.untilReachable(ctx, func() (err error) {
+		identity, err = w.prepare(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	args := w.config.scanArgs(identity.FleetID)
+	tw, err := w.temporalWorker(identity.FleetID)
+	if err != nil {
+		return err
+	}
+	if err := tw.Start(); err != nil {
+		return fmt.Errorf("start worker: %w", err)
+	}
+	defer tw.Stop()
+	w.deps.Log.InfoContext(ctx, "worker runs", "fleet", w.config.Fleet, "fleet_id", identity.FleetID,
+		"data_dir", w.config.DataDir, "queue", w.config.names().ScanQueue())
+	w.watchdog(args).run(ctx, w.config.watchEvery())
+	w.deps.Log.Info("worker stops")
+	return nil
+}
+
+// prepare does what has to be true before work is taken. Each step may be done
+// again by any worker at any time.
+func (w *Worker) prepare(ctx context.Context) (store.Identity, error) {
+	identity, err := w.identify(ctx)
+	if err != nil {
+		return identity, err
+	}
+	if err := registerAttributes(ctx, w.deps.Client.OperatorService(), w.deps.Namespace); err != nil {
+		return identity, err
+	}
+	return identity, w.watchdog(w.config.scanArgs(identity.FleetID)).ensure(ctx)
+}
+
+// untilReachable tries again while Temporal gives no answer: it often starts later
+// than its workers.
+func (w *Worker) untilReachable(ctx context.Context, try func() error) error {
+	const first, most = time.Second, 15 * time.Second
+	for wait := first; ; wait = min(2*wait, most) {
+		err := try()
+		if err == nil || control.ClassOf(err) != control.ClassUnreachable {
+			return err
+		}
+		w.deps.Log.WarnContext(ctx, "temporal can't be reached, trying again", "error", err, "wait", wait)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (w *Worker) temporalWorker(fleetID string) (worker.Worker, error) {
+	scan, err := w.scanActivities(fleetID)
+	if err != nil {
+		return nil, err
+	}
+	tw := worker.New(w.deps.Client, w.config.names().ScanQueue(), worker.Options{
+		MaxConcurrentActivityExecutionSize: w.config.ActivitySlots,
+		WorkerStopTimeout:                  w.config.StopTimeout,
+		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
+	})
+	register(tw, scan)
+	return tw, nil
+}
+
+func (w *Worker) scanActivities(fleetID string) (*activities.Scan, error) {
+	e, dir := w.deps.Engine, w.config.DataDir
+	statsURI, err := store.Locate(dir, statsTable)
+	if err != nil {
+		return nil, fmt.Errorf("locate _stats: %w", err)
+	}
+	return &activities.Scan{
+		FleetID: fleetID,
+		Engine:  e,
+		Stats:   w.stats,
+		Writer:  store.NewStatsWriter(e, w.stats),
+		Commits: activities.StatsCommits{Engine: e, URI: statsURI},
+		Sources: store.NewSources(e, dir, w.config.Sources),
+		Staging: store.NewStaging(e, dir),
+		Rounds:  w.rounds,
+		Journal: w.journal,
+		Metrics: w.deps.Metrics,
+		Heart:   w.deps.Client,
+		Config:  w.config.activities(),
+		Now:     w.deps.Now,
+		Log:     w.deps.Log,
+	}, nil
+}
+
+const statsTable = "_stats.rollout.lance"
+
+// registry is the part of worker.Worker that registers.
+type registry interface {
+	worker.WorkflowRegistry
+	worker.ActivityRegistry
+}
+
+// register gives Temporal the functions under the names that histories know.
+func register(r registry, scan *activities.Scan) {
+	for name, w := range map[string]any{
+		workflows.ScanWorkflowName:    workflows.ScanWorkflow,
+		workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
+		workflows.RecordWorkflowName:  workflows.RecordWorkflow,
+	} {
+		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
+	}
+	for name, a := range map[string]any{
+		workflows.BeginRoundName:   scan.BeginRound,
+		workflows.ObserveName:      scan.ObserveActivity,
+		workflows.CommitRoundName:  scan.CommitRound,
+		workflows.RecordRoundName:  scan.RecordRound,
+		workflows.RefreshRowsName:  scan.RefreshRows,
+		workflows.RecordActionName: scan.RecordAction,
+	} {
+		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
+	}
+}

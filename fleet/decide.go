@@ -5,6 +5,7 @@ import "strings"
 // Todo is what Decide wants done with an experiment.
 type Todo string
 
+// What an experiment may need.
 const (
 	DoNothing Todo = "none"
 	DoMerge   Todo = "merge"   // fold pending generations into the base

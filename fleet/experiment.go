@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -9,6 +10,7 @@ import (
 // Kind says where an experiment comes from and which tool writes it.
 type Kind string
 
+// The kinds, as they stand before the colon of a name.
 const (
 	Rollout Kind = "rollout" // lance-context rollout store
 	Generic Kind = "generic" // lance-context generic store
@@ -105,6 +107,7 @@ func (r Ref) Matches(id ID) bool {
 // Source says which listing named an experiment.
 type Source string
 
+// The sources.
 const (
 	FromRegistry Source = "registry"
 	FromFolder   Source = "folder"
@@ -123,7 +126,7 @@ type Experiment struct {
 func ValidateName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("name is empty")
+		return errors.New("name is empty")
 	case len(name) > MaxNameLength:
 		return fmt.Errorf("name of %d bytes: at most %d", len(name), MaxNameLength)
 	case !allowedName(name):

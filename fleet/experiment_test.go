@@ -38,13 +38,13 @@ func TestNamesThatWouldEscapeOrConfuseAreRefused(t *testing.T) {
 		"our samples":               "_samples",
 		"our objects":               "_lancefleet",
 	} {
-		t.Run(why, func(t *testing.T) { assert.Error(t, ValidateName(name)) })
+		t.Run(why, func(t *testing.T) { require.Error(t, ValidateName(name)) })
 	}
 }
 
 func TestOrdinaryNamesAreAccepted(t *testing.T) {
 	for _, name := range []string{"a", "_", "_mine", "run-7", "v1.2_final", "0", "A..b", "_stats2", strings.Repeat("a", MaxNameLength)} {
-		assert.NoError(t, ValidateName(name), name)
+		require.NoError(t, ValidateName(name), name)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestWhatAPersonTypesMeansTheExperimentsItMatches(t *testing.T) {
 
 	for _, wrong := range []string{"", ":", "table:", ":x", "tables:x", "table:a:b", "table:_stats", "Table:x"} {
 		_, err := ParseRef(wrong)
-		assert.Error(t, err, wrong)
+		require.Error(t, err, wrong)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestABareNameInTheStatisticsIsARollout(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, ID{Rollout, "x"}, id)
 	_, err = ParseStatsName("generic:../x")
-	assert.Error(t, err, "the name is validated after the prefix")
+	require.Error(t, err, "the name is validated after the prefix")
 }
 
 func drawName(t *rapid.T) string {
@@ -144,11 +144,11 @@ func TestNoParserAcceptsWhatTheNameRuleRefuses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "anything")
 		if id, err := ParseStatsName(s); err == nil {
-			assert.NoError(t, ValidateName(id.Name))
+			require.NoError(t, ValidateName(id.Name))
 			assert.True(t, slices.Contains(Kinds(), id.Kind))
 		}
 		if id, ok := KindOfFolder(s + ".lance"); ok {
-			assert.NoError(t, ValidateName(id.Name))
+			require.NoError(t, ValidateName(id.Name))
 		}
 	})
 }

@@ -14,7 +14,7 @@ const (
 	noon = int64(1_764_504_000_000) // 2025-11-30 12:00 UTC
 )
 
-func append_(version uint64, time int64) Commit {
+func appended(version uint64, time int64) Commit {
 	return Commit{Version: version, Time: time, Operation: "Append"}
 }
 
@@ -68,10 +68,10 @@ func TestLastWriteIsTheNewestOfWALGenerationsAndBase(t *testing.T) {
 		want int64
 		base int64
 	}{
-		"a base write":                      {Observation{Fingerprint: head, Commits: []Commit{append_(3, 50)}}, nil, 50, 50},
-		"a base write under maintenance":    {Observation{Fingerprint: head, Commits: []Commit{rewrite(3, 90), append_(2, 50)}}, nil, 50, 50},
-		"an unflushed write":                {Observation{Fingerprint: head, Commits: []Commit{append_(3, 50)}, Shards: []Shard{shard(70, 60)}}, nil, 70, 50},
-		"a flushed write of an old writer":  {Observation{Fingerprint: head, Commits: []Commit{append_(3, 50)}, Shards: []Shard{shard(0, 60), shard(55, 0)}}, nil, 60, 50},
+		"a base write":                      {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}}, nil, 50, 50},
+		"a base write under maintenance":    {Observation{Fingerprint: head, Commits: []Commit{rewrite(3, 90), appended(2, 50)}}, nil, 50, 50},
+		"an unflushed write":                {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}, Shards: []Shard{shard(70, 60)}}, nil, 70, 50},
+		"a flushed write of an old writer":  {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}, Shards: []Shard{shard(0, 60), shard(55, 0)}}, nil, 60, 50},
 		"nothing since what was known":      {Observation{Fingerprint: head, ManifestTime: 90}, &Row{Known: true, Version: 3, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
 		"maintenance since what was known":  {Observation{Fingerprint: head, ManifestTime: 90, Commits: []Commit{rewrite(3, 90), rewrite(2, 80)}}, &Row{Known: true, Version: 1, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
 		"generations that were drained":     {Observation{Fingerprint: head, Commits: []Commit{{Version: 3, Time: 90, Operation: "Update", Marks: true}}}, &Row{Known: true, Version: 2, LastWrite: 60, LastBaseWrite: 30}, 60, 30},
@@ -79,9 +79,9 @@ func TestLastWriteIsTheNewestOfWALGenerationsAndBase(t *testing.T) {
 		"no commits and no history":         {Observation{Fingerprint: head, ManifestTime: 90}, nil, 90, 90},
 		"a gap in the history":              {Observation{Fingerprint: Fingerprint{Version: 9}, ManifestTime: 99, Commits: []Commit{rewrite(9, 90), rewrite(8, 80)}}, &Row{Known: true, Version: 3, LastWrite: 40, LastBaseWrite: 30}, 80, 80},
 		"a version below the known one":     {Observation{Fingerprint: head, ManifestTime: 99, Commits: []Commit{rewrite(3, 90)}}, &Row{Known: true, Version: 7, LastWrite: 40, LastBaseWrite: 30}, 90, 90},
-		"a row that was never observed":     {Observation{Fingerprint: head, Commits: []Commit{append_(3, 50)}}, &Row{Version: 3, LastWrite: 400}, 50, 50},
+		"a row that was never observed":     {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}}, &Row{Version: 3, LastWrite: 400}, 50, 50},
 		"a known row without a base write":  {Observation{Fingerprint: head, ManifestTime: 90, Commits: []Commit{rewrite(3, 90)}}, &Row{Known: true, Version: 2, LastWrite: 40}, 90, 90},
-		"a base write behind what is known": {Observation{Fingerprint: head, Commits: []Commit{append_(3, 20)}}, &Row{Known: true, Version: 2, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
+		"a base write behind what is known": {Observation{Fingerprint: head, Commits: []Commit{appended(3, 20)}}, &Row{Known: true, Version: 2, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
 	} {
 		t.Run(why, func(t *testing.T) {
 			last, base, _ := LastWrite(c.o, c.prev)
@@ -92,12 +92,12 @@ func TestLastWriteIsTheNewestOfWALGenerationsAndBase(t *testing.T) {
 }
 
 func TestLastMaintenanceIsTheNewestEverSeen(t *testing.T) {
-	o := Observation{Fingerprint: Fingerprint{Version: 3}, Commits: []Commit{rewrite(3, 90), append_(2, 50)}}
+	o := Observation{Fingerprint: Fingerprint{Version: 3}, Commits: []Commit{rewrite(3, 90), appended(2, 50)}}
 	_, _, maintained := LastWrite(o, nil)
 	assert.EqualValues(t, 90, maintained)
 	_, _, maintained = LastWrite(Observation{Fingerprint: Fingerprint{Version: 3}}, &Row{Known: true, Version: 3, LastMaintenance: 70})
 	assert.EqualValues(t, 70, maintained)
-	_, _, maintained = LastWrite(Observation{Commits: []Commit{append_(1, 50)}}, nil)
+	_, _, maintained = LastWrite(Observation{Commits: []Commit{appended(1, 50)}}, nil)
 	assert.EqualValues(t, -1, maintained, "never seen is not 1970")
 }
 
@@ -133,7 +133,7 @@ func TestLastWriteNeverFallsAndAWriteAlwaysMovesIt(t *testing.T) {
 		case 1:
 			o.Shards = []Shard{{NewestGenTime: write}}
 		case 2:
-			o.Commits = []Commit{rewrite(o.Fingerprint.Version, 300), append_(o.Fingerprint.Version-1, write)}
+			o.Commits = []Commit{rewrite(o.Fingerprint.Version, 300), appended(o.Fingerprint.Version-1, write)}
 		case 3:
 			write = prev.LastWrite // nothing
 		}

@@ -37,7 +37,7 @@ func TestAnObservationFillsTheRow(t *testing.T) {
 	o := Observation{
 		Fingerprint: Fingerprint{Version: 4, ETag: "e", Naming: "v2"}, ManifestTime: 90, Fragments: 3, SmallFragments: 2,
 		BaseRows: 10, DeletedRows: 1, Bytes: 1000, Indexes: []string{"i"}, Tags: []string{"v1"}, Branches: []string{"b"},
-		Commits:    []Commit{append_(4, 90)},
+		Commits:    []Commit{appended(4, 90)},
 		Shards:     []Shard{{Pending: 2, PendingRows: 5, TailEntries: 1}, {Pending: 1, PendingRows: 6, TailEntries: 2}},
 		ObservedAt: 95,
 	}
@@ -58,14 +58,14 @@ func TestStrandedIsUnknownUntilClassifiedUnlessNoEntryIsLeft(t *testing.T) {
 }
 
 func TestEachCompactionIsCountedOnceAndNoneIsForgotten(t *testing.T) {
-	first := Observed(exp1, nil, Observation{Commits: []Commit{rewrite(4, 90), rewrite(3, 80), append_(2, 50)}}, 100)
+	first := Observed(exp1, nil, Observation{Commits: []Commit{rewrite(4, 90), rewrite(3, 80), appended(2, 50)}}, 100)
 	assert.EqualValues(t, 2, first.TotalCompactions)
 	assert.EqualValues(t, 90, first.LastCompaction)
 
-	again := Observed(exp1, &first, Observation{Commits: []Commit{rewrite(4, 90), append_(2, 50)}}, 101)
+	again := Observed(exp1, &first, Observation{Commits: []Commit{rewrite(4, 90), appended(2, 50)}}, 101)
 	assert.EqualValues(t, 2, again.TotalCompactions, "seen twice, counted once")
 
-	later := Observed(exp1, &again, Observation{Commits: []Commit{append_(6, 120), rewrite(5, 110)}}, 130)
+	later := Observed(exp1, &again, Observation{Commits: []Commit{appended(6, 120), rewrite(5, 110)}}, 130)
 	assert.EqualValues(t, 3, later.TotalCompactions)
 	assert.EqualValues(t, 110, later.LastCompaction)
 

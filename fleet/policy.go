@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"time"
@@ -9,6 +10,7 @@ import (
 // LiveShards says what may be done with shards that somebody is writing.
 type LiveShards string
 
+// What may be done with live shards.
 const (
 	MergeLiveShards LiveShards = "merge" // merge them beside their writer
 	LeaveLiveShards LiveShards = "leave" // written within the hour: their worker's business
@@ -167,13 +169,13 @@ func (p Policies) Validate() error {
 func (p Policy) validate() error {
 	switch {
 	case min(p.RetireAfter, p.MergeTailsAfter, p.CleanupOlderThan, p.CooldownBase, p.CooldownMax, p.LiveWithin) < 0:
-		return fmt.Errorf("durations: want 0 or more")
+		return errors.New("durations: want 0 or more")
 	case min(p.MergeMinGenerations, p.CompactMinFragments, p.CooldownAfter, p.TargetBytes, p.TargetRows) < 0:
-		return fmt.Errorf("counts and sizes: want 0 or more")
+		return errors.New("counts and sizes: want 0 or more")
 	case p.LiveShards != MergeLiveShards && p.LiveShards != LeaveLiveShards:
 		return fmt.Errorf("live_shards %q: want merge or leave", p.LiveShards)
 	case min(p.QuietWindow.From, p.QuietWindow.To) < 0 || max(p.QuietWindow.From, p.QuietWindow.To) >= day:
-		return fmt.Errorf("quiet_window: want times of day from 00:00 to 23:59")
+		return errors.New("quiet_window: want times of day from 00:00 to 23:59")
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestPoliciesThatCannotBeMeantAreRefused(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			policies := Policies{Default: DefaultPolicy()}
 			change(&policies)
-			assert.Error(t, policies.Validate())
+			require.Error(t, policies.Validate())
 		})
 	}
 }

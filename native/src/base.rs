@@ -26,6 +26,8 @@ pub struct Head {
     pub etag: String,
     pub naming: Naming,
     pub gaps: bool,
+    /// Bytes of the manifest, where known.
+    size: Option<u64>,
 }
 
 /// Finds the head: locally one readdir and one stat, else one LIST. With an
@@ -43,6 +45,7 @@ pub async fn head(engine: &Engine, remote: &Remote, uri: &str) -> Result<Head, F
         etag: clean_etag(object.e_tag.as_deref().unwrap_or_default()),
         naming: versions.naming,
         gaps: versions.gaps(),
+        size: Some(object.size),
     })
 }
 
@@ -50,12 +53,14 @@ async fn local_head(engine: &Engine, remote: &Remote) -> Result<Head, Fault> {
     local::on_disk(engine, &remote.base, |disk| {
         let versions = disk.versions()?;
         let manifest = base_manifest(disk.base, versions.naming, versions.head);
-        let etag = disk.stat(&manifest)?;
+        let file = disk.stat(&manifest)?;
+        let file = file.ok_or_else(|| vanished(versions.head))?;
         Ok(Head {
             version: versions.head,
-            etag: clean_etag(&etag.ok_or_else(|| vanished(versions.head))?),
+            etag: clean_etag(&file.etag),
             naming: versions.naming,
             gaps: versions.gaps(),
+            size: Some(file.size),
         })
     })
     .await
@@ -72,12 +77,20 @@ async fn external_head(engine: &Engine, remote: &Remote, uri: &str) -> Result<He
         naming: found.naming_scheme.into(),
         // Nobody asks for the next version of such a table by its name.
         gaps: false,
+        size: found.size,
     })
 }
 
 /// Opens the table at its head. Class gone when that vanished or was replaced in
 /// between, which is worth another try.
 pub async fn open(engine: &Engine, uri: &str, head: &Head) -> Result<Dataset, Fault> {
+    // What a crash leaves of a file. Lance asks for a range of it, which stores
+    // refuse in words of their own.
+    if head.size == Some(0) {
+        let version = head.version;
+        let message = format!("the manifest of version {version} is empty");
+        return Err(Fault::new(Class::Corrupt, message));
+    }
     let dataset = engine.open(uri, Some(head.version)).await?;
     let seen = dataset.manifest_location().e_tag.as_deref();
     if !same_etag(&head.etag, seen.unwrap_or_default()) {

@@ -13,7 +13,7 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Class {
     while let Some(error) = current {
         match of_one(error) {
             Verdict::Definite(class) => return class,
-            Verdict::Perhaps(class) => fallback = fallback.or(Some(class)),
+            Verdict::Perhaps(class) => fallback = Some(class),
             Verdict::Silent => {}
         }
         current = inner(error);
@@ -172,7 +172,8 @@ const CREDENTIAL_CODES: [&str; 4] = [
     "TokenRefreshRequired",
     "InvalidAccessKeyId",
 ];
-const CORRUPT_TEXTS: [&str; 4] = [
+const CORRUPT_TEXTS: [&str; 5] = [
+    "does not have sufficient data",
     "failed to decode protobuf",
     "invalid format:",
     "magic number",

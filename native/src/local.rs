@@ -35,7 +35,7 @@ impl Disk<'_> {
         }
         let manifest = fingerprint::base_manifest(self.base, known.naming, known.version);
         match self.stat(&manifest)? {
-            Some(etag) if same_etag(&known.etag, &etag) => {}
+            Some(file) if same_etag(&known.etag, &file.etag) => {}
             _ => return Ok(Some("base etag".to_owned())),
         }
         let shards = self.shards()?;
@@ -58,7 +58,7 @@ impl Disk<'_> {
         if known.manifest > 0 {
             let manifest = fingerprint::shard_manifest(self.base, &id, known.manifest);
             match self.stat(&manifest)? {
-                Some(etag) if same_etag(&known.etag, &etag) => {}
+                Some(file) if same_etag(&known.etag, &file.etag) => {}
                 _ => return Ok(Some(format!("shard {id} etag"))),
             }
         }
@@ -103,11 +103,11 @@ impl Disk<'_> {
         Ok(latest)
     }
 
-    /// The e-tag of a file; `None`: it does not exist.
-    pub fn stat(&self, path: &Path) -> Result<Option<String>, Fault> {
+    /// `None`: there is no such file.
+    pub fn stat(&self, path: &Path) -> Result<Option<File>, Fault> {
         self.count(Kind::Head);
         match fs::metadata(to_local_path(path)) {
-            Ok(metadata) => Ok(Some(etag(&metadata))),
+            Ok(metadata) => Ok(Some(File::new(&metadata))),
             Err(error) if absent(&error) => Ok(None),
             Err(error) => Err(fault(path, error)),
         }
@@ -190,10 +190,22 @@ pub fn moved_shards(known: &Fingerprint, seen: &[Uuid]) -> Option<String> {
     gone.map(|mark| format!("shard gone {}", mark.id))
 }
 
-fn etag(metadata: &Metadata) -> String {
-    // The same recipe as object_store's local file system (inode, time of change
-    // in microseconds, size), so an observation through that sees the same.
-    get_etag(metadata)
+/// What stat says of a file.
+pub struct File {
+    pub etag: String,
+    pub size: u64,
+}
+
+impl File {
+    fn new(metadata: &Metadata) -> Self {
+        Self {
+            // The same recipe as object_store's local file system (inode, time of
+            // change in microseconds, size), so an observation through that sees
+            // the same.
+            etag: get_etag(metadata),
+            size: metadata.len(),
+        }
+    }
 }
 
 fn absent(error: &io::Error) -> bool {

@@ -117,8 +117,10 @@ impl Table {
             transaction_properties: properties,
             ..WriteParams::default()
         };
-        let written = Dataset::write(rows, &self.path(), Some(params));
-        Box::pin(written).await.unwrap()
+        let path = self.path();
+        Box::pin(Dataset::write(rows, &path, Some(params)))
+            .await
+            .unwrap()
     }
 
     async fn append(&self, from: i64, count: i64) -> Dataset {

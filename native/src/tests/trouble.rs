@@ -85,12 +85,11 @@ async fn a_truncated_manifest_is_corrupt() {
             let manifest = head_manifest(&table);
             let bytes = std::fs::read(&manifest).unwrap();
             std::fs::write(&manifest, &bytes[..keep]).unwrap();
-            let seen_again =
-                observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
+            let answer = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
             assert_eq!(
-                seen_again["error"]["class"],
+                answer["error"]["class"],
                 json!("corrupt"),
-                "{keep}: {seen_again}"
+                "{keep}: {answer}"
             );
         }
     }
@@ -104,12 +103,8 @@ async fn a_manifest_of_rubbish_is_corrupt() {
         let manifest = head_manifest(&table);
         let length = std::fs::metadata(&manifest).unwrap().len() as usize;
         std::fs::write(&manifest, vec![0xAB; length]).unwrap();
-        let seen_again = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
-        assert_eq!(
-            seen_again["error"]["class"],
-            json!("corrupt"),
-            "{seen_again}"
-        );
+        let answer = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
+        assert_eq!(answer["error"]["class"], json!("corrupt"), "{answer}");
     }
 }
 
@@ -128,12 +123,8 @@ async fn a_broken_shard_manifest_is_corrupt() {
         }
     }
     for seen in BOTH {
-        let seen_again = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
-        assert_eq!(
-            seen_again["error"]["class"],
-            json!("corrupt"),
-            "{seen_again}"
-        );
+        let answer = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
+        assert_eq!(answer["error"]["class"], json!("corrupt"), "{answer}");
     }
 }
 
@@ -148,8 +139,8 @@ async fn a_generation_that_is_not_there_is_an_error_and_never_zero_rows() {
         }
     }
     for seen in BOTH {
-        let seen_again = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
-        assert_eq!(seen_again["error"]["class"], json!("gone"), "{seen_again}");
+        let answer = observe_with(&engine, json!({ "uri": table.uri(seen) }), json!({})).await;
+        assert_eq!(answer["error"]["class"], json!("gone"), "{answer}");
     }
 }
 

@@ -102,10 +102,10 @@ func TestSettingsAreRefusedAtStartWithNameAndValue(t *testing.T) {
 	}{
 		{nil, []string{"worker", "--scan-interval", "soon"}, []string{"--scan-interval", "soon", "5s"}},
 		{[]string{"STATS_SCAN_INTERVAL_SECS=-5"}, []string{"worker"}, []string{"STATS_SCAN_INTERVAL_SECS", "-5"}},
-		{[]string{"SOURCES=everywhere"}, []string{"worker"}, []string{"sources", "everywhere", "registry"}},
+		{[]string{"SOURCES=everywhere"}, []string{"worker"}, []string{"--sources", "everywhere", "registry"}},
 		{[]string{"LOG_LEVEL=loud"}, []string{"version"}, []string{"--log-level", "loud", "warn"}},
-		{[]string{"FLEET=not a name"}, []string{"worker"}, []string{"fleet", "not a name"}},
-		{nil, []string{"worker", "--scan-concurrency", "0"}, []string{"concurrency", "0"}},
+		{[]string{"FLEET=not a name"}, []string{"worker"}, []string{"FLEET", "not a name"}},
+		{nil, []string{"worker", "--scan-concurrency", "0"}, []string{"SCAN_CONCURRENCY", "0", "1 to"}},
 		{nil, []string{"web", "--http-addr", "0.0.0.0:0"}, []string{"0.0.0.0:0", "insecure"}},
 		{nil, []string{"make-fleet", "--data-dir", "/x", "--experiments", "0"}, []string{"--experiments", "0", "at least 1"}},
 		{nil, []string{"make-fleet", "--data-dir", "/x", "--experiments", "1", "--kinds", "rollup"}, []string{"--kinds", "rollup", "table"}},

@@ -19,7 +19,7 @@ import (
 	"lancefleet/web"
 )
 
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // startDev starts the first command of the README on free ports.
 func startDev(t *testing.T, stateDir string, args ...string) *fleettest.Process {

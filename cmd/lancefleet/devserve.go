@@ -90,13 +90,14 @@ func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error
 			return err
 		case ctx.Err() != nil:
 			return nil
-		case !errors.Is(err, control.ErrNoSchedule): // the worker is about to make it
+		case errors.Is(err, control.ErrNoSchedule): // the worker is about to make it
+		case control.ClassOf(err) == control.ClassUnreachable:
+			d.log.Warn("the first round is late", "error", err)
+		default:
 			d.log.Error("the first round", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, redial) != nil {
 			return nil
-		case <-time.After(redial):
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"time"
 
 	"lancefleet/web"
 )
@@ -76,19 +77,41 @@ func (c *scanCommand) printStarted(w io.Writer, started web.Started) error {
 	return err
 }
 
+// A round goes on while its server is restarted, so waiting for it outlives that.
+const (
+	unansweredMost  = 30 // polls in a row
+	unansweredPause = 2 * time.Second
+)
+
 // waitRound polls until the round has ended; each poll waits on the server.
 func (a *api) waitRound(ctx context.Context, started web.Started) (*web.Round, error) {
 	path := fmt.Sprintf("/api/v1/rounds/%s/%s", url.PathEscape(started.WorkflowID), url.PathEscape(started.RunID))
-	for {
+	for unanswered := 0; ; {
 		var text json.RawMessage
 		status, err := a.get(ctx, path, url.Values{"wait_secs": {"30"}}, &text)
-		if err != nil {
-			return nil, err
-		}
-		if status == http.StatusOK {
+		switch {
+		case err == nil && status == http.StatusOK:
 			round := new(web.Round)
 			return round, json.Unmarshal(text, round)
+		case err == nil: // still running
+			unanswered = 0
+		case exitCode(err) != exitUnreachable || unanswered == unansweredMost:
+			return nil, err
+		default:
+			unanswered++
+			if err := pause(ctx, unansweredPause); err != nil {
+				return nil, err
+			}
 		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 

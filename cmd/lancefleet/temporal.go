@@ -47,10 +47,7 @@ func dial(ctx context.Context, options client.Options, log *slog.Logger) (client
 			log.Info("waiting for temporal", "address", options.HostPort, "error", err)
 			said = true
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(redial):
-		}
+		_ = pause(ctx, redial) // the next attempt tells that the context has ended
 	}
 }
 

@@ -30,9 +30,15 @@ var build = sync.OnceValues(func() (string, error) {
 	return program, cmd.Run()
 })
 
+// programVariable names a program that was built already.
+const programVariable = "LANCEFLEET_PROGRAM"
+
 // Program is the path of the built lancefleet.
 func Program(tb testing.TB) string {
 	tb.Helper()
+	if named := os.Getenv(programVariable); named != "" {
+		return named
+	}
 	program, err := build()
 	require.NoError(tb, err, "build lancefleet")
 	return program
@@ -40,6 +46,9 @@ func Program(tb testing.TB) string {
 
 // Clean removes what Program made. Call it from TestMain.
 func Clean() {
+	if os.Getenv(programVariable) != "" {
+		return
+	}
 	if program, err := build(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(program))
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds every wait: a busy machine may be slow, a broken program is for ever.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // Process is a running program in a process group of its own.
 type Process struct {

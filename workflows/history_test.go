@@ -1,0 +1,264 @@
+package workflows_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
+
+	"lancefleet/e2e/temporaltest"
+	"lancefleet/fleet"
+	"lancefleet/workflows"
+)
+
+var record = flag.Bool("record", false, "run the workflows on a real server and write their histories to testdata")
+
+// Temporal's limits, and the share of them that a round over 30,000 experiments may
+// take.
+const (
+	share        = 10
+	eventLimit   = 51_200
+	historyLimit = 50 << 20
+	payloadLimit = 512 << 10 // where the server begins to warn
+)
+
+func TestRecordedHistoriesReplay(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), len(scenarios()))
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			replayer := worker.NewWorkflowReplayer()
+			registerWorkflows(replayer)
+			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(temporaltest.Quiet(), file))
+		})
+	}
+}
+
+func TestARoundOver30000ExperimentsTakesUnderATenthOfTemporalsLimits(t *testing.T) {
+	history := readHistory(t, "testdata/scan-30000.json")
+	pages := 0
+	largest := 0
+	for _, e := range history.Events {
+		if a := e.GetActivityTaskScheduledEventAttributes(); a.GetActivityType().GetName() == workflows.ObserveName {
+			pages++
+		}
+		for _, p := range payloadsOf(e) {
+			largest = max(largest, proto.Size(p))
+		}
+	}
+	t.Logf("%d events, %d bytes, largest payloads of an event %d bytes", len(history.Events), proto.Size(history), largest)
+	require.Equal(t, 30, pages)
+	require.Less(t, len(history.Events), eventLimit/share)
+	require.Less(t, proto.Size(history), historyLimit/share)
+	require.Positive(t, largest)
+	require.Less(t, largest, payloadLimit/share)
+}
+
+// payloadsOf are the inputs and results that an event carries.
+func payloadsOf(e *historypb.HistoryEvent) []*commonpb.Payloads {
+	return []*commonpb.Payloads{
+		e.GetWorkflowExecutionStartedEventAttributes().GetInput(),
+		e.GetActivityTaskScheduledEventAttributes().GetInput(),
+		e.GetActivityTaskCompletedEventAttributes().GetResult(),
+		e.GetWorkflowExecutionCompletedEventAttributes().GetResult(),
+	}
+}
+
+func readHistory(t *testing.T, file string) *historypb.History {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var history historypb.History
+	require.NoError(t, temporalproto.CustomJSONUnmarshalOptions{}.Unmarshal(text, &history))
+	return &history
+}
+
+// scenario is one way that a workflow takes, with activities that play the parts.
+type scenario struct {
+	name     string
+	workflow string
+	args     any
+	world    *stubs
+	cancel   bool // once a page has begun
+	fails    bool
+}
+
+func scenarios() []scenario {
+	scan := func(name string, experiments int, s stubs) scenario {
+		s.experiments = experiments
+		s.begun = make(chan struct{}, 100)
+		return scenario{name: name, workflow: workflows.ScanWorkflowName, world: &s, args: workflows.ScanArgs{
+			Fleet: "default", FleetID: "7d0f5f0e-6f5c-4f0d-9f59-6ad7f4c0a001", DataDir: "s3://a-bucket-with-a-long-name/and/a/folder",
+			ConfigHash: "0123456789abcdef", IntervalSecs: 300, PageSize: 1000, MaxPagesAtOnce: 8,
+		}}
+	}
+	cancelled := scan("scan-cancelled", 3000, stubs{block: true})
+	cancelled.cancel, cancelled.fails = true, true
+	unreadable := scan("scan-source-unreadable", 0, stubs{beginErr: temporal.NewNonRetryableApplicationError("list experiments: denied", "denied", nil)})
+	unreadable.fails = true
+	return []scenario{
+		scan("scan-empty", 0, stubs{}),
+		scan("scan-30000", 30_000, stubs{}),
+		scan("scan-page-failed", 3000, stubs{badPage: 2}),
+		unreadable,
+		cancelled,
+		{name: "refresh", workflow: workflows.RefreshWorkflowName, world: &stubs{},
+			args: workflows.RefreshArgs{Fleet: "default", IDs: []fleet.ID{{Kind: fleet.Rollout, Name: "a"}, {Kind: fleet.Table, Name: "b"}}, By: "alice"}},
+		{name: "record", workflow: workflows.RecordWorkflowName, world: &stubs{},
+			args: fleet.Action{ID: "id", At: 1, Kind: "pause", Outcome: "done", By: "alice", Why: "moving"}},
+	}
+}
+
+// stubs play the activities.
+type stubs struct {
+	experiments int
+	badPage     int // fails for good, from 1; 0 = none
+	beginErr    error
+	block       bool
+	begun       chan struct{}
+}
+
+func (s *stubs) BeginRound(ctx context.Context, _ workflows.ScanArgs) (workflows.Round, error) {
+	return workflows.Round{
+		ID: activity.GetInfo(ctx).WorkflowExecution.RunID, Number: 123_456, StartedAt: 1_700_000_000_000,
+		Listing: strings.Repeat("0123456789abcdef", 4), Experiments: s.experiments, StatsVersion: 123_456,
+		LastRoundAt: 1_700_000_000_000, Observed: fleet.Requests{List: 10, Get: 10},
+	}, s.beginErr
+}
+
+func (s *stubs) ObserveActivity(ctx context.Context, p workflows.Page) (workflows.PageResult, error) {
+	s.begun <- struct{}{}
+	if s.block {
+		<-ctx.Done()
+		return workflows.PageResult{}, ctx.Err()
+	}
+	if p.Number+1 == s.badPage {
+		return workflows.PageResult{}, temporal.NewNonRetryableApplicationError("read the staged listing: gone", "gone", nil)
+	}
+	return workflows.PageResult{
+		Page: p.Number, Skipped: 500, Observed: 400, Failed: 50, BackingOff: 50,
+		Staged:   "_lancefleet/rounds/" + p.Round.ID + "/page-12-attempt-1-ABCDEFGHIJKLMNOPQRSTUVWXYZ.arrow",
+		Requests: fleet.Requests{List: 123_456, Head: 123_456, Get: 123_456, Put: 1},
+	}, nil
+}
+
+func (s *stubs) CommitRound(_ context.Context, in workflows.CommitInput) (workflows.CommitResult, error) {
+	version := in.Round.StatsVersion + 1
+	return workflows.CommitResult{Version: &version, Hot: int64(s.experiments), Requests: fleet.Requests{Put: 3}}, nil
+}
+
+func (s *stubs) RecordRound(context.Context, fleet.RoundRecord) error { return nil }
+
+func (s *stubs) RefreshRows(context.Context, workflows.RefreshArgs) (workflows.RefreshResult, error) {
+	version := uint64(9)
+	return workflows.RefreshResult{Version: &version, Failed: map[string]string{"table:b": "denied"}}, nil
+}
+
+func (s *stubs) RecordAction(context.Context, fleet.Action) error { return nil }
+
+func (s *stubs) register(r worker.ActivityRegistry) {
+	for name, a := range map[string]any{
+		workflows.BeginRoundName: s.BeginRound, workflows.ObserveName: s.ObserveActivity,
+		workflows.CommitRoundName: s.CommitRound, workflows.RecordRoundName: s.RecordRound,
+		workflows.RefreshRowsName: s.RefreshRows, workflows.RecordActionName: s.RecordAction,
+	} {
+		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
+	}
+}
+
+func registerWorkflows(r interface {
+	RegisterWorkflowWithOptions(w any, o workflow.RegisterOptions)
+}) {
+	for name, w := range map[string]any{
+		workflows.ScanWorkflowName:    workflows.ScanWorkflow,
+		workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
+		workflows.RecordWorkflowName:  workflows.RecordWorkflow,
+	} {
+		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
+	}
+}
+
+// TestEveryWayOfAWorkflowRunsOnARealServer runs what the recorded histories hold.
+// With -record it writes them:
+//
+//	go test ./workflows -run RealServer -record
+func TestEveryWayOfAWorkflowRunsOnARealServer(t *testing.T) {
+	server := temporaltest.Start(t, temporaltest.Options{})
+	addAttributes(t, server.Client)
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			history := s.run(t, server.Client)
+			if *record {
+				text, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(history)
+				require.NoError(t, err)
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(filepath.Join("testdata", s.name+".json"), append(text, '\n'), 0o644))
+			}
+		})
+	}
+}
+
+func addAttributes(t *testing.T, c client.Client) {
+	t.Helper()
+	keyword := enumspb.INDEXED_VALUE_TYPE_KEYWORD
+	_, err := c.OperatorService().AddSearchAttributes(t.Context(), &operatorservice.AddSearchAttributesRequest{
+		Namespace: client.DefaultNamespace,
+		SearchAttributes: map[string]enumspb.IndexedValueType{
+			workflows.AttrExperiment: keyword, workflows.AttrAction: keyword, workflows.AttrOutcome: keyword,
+		},
+	})
+	require.NoError(t, err)
+}
+
+// run runs the scenario on a queue of its own and returns its history.
+func (s scenario) run(t *testing.T, c client.Client) *historypb.History {
+	t.Helper()
+	queue := "record-" + s.name
+	w := worker.New(c, queue, worker.Options{Identity: "worker"})
+	registerWorkflows(w)
+	s.world.register(w)
+	require.NoError(t, w.Start())
+	defer w.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: s.name + "-" + uuid.NewString(), TaskQueue: queue}, s.workflow, s.args)
+	require.NoError(t, err)
+	if s.cancel {
+		<-s.world.begun
+		require.NoError(t, c.CancelWorkflow(ctx, run.GetID(), run.GetRunID()))
+	}
+	err = run.Get(ctx, nil)
+	require.Equal(t, s.fails, err != nil, "%v", err)
+	require.Equal(t, s.cancel, temporal.IsCanceledError(err), "%v", err)
+	return historyOf(ctx, t, c, run)
+}
+
+func historyOf(ctx context.Context, t *testing.T, c client.Client, run client.WorkflowRun) *historypb.History {
+	t.Helper()
+	var history historypb.History
+	events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		history.Events = append(history.Events, event)
+	}
+	return &history
+}

@@ -104,6 +104,14 @@ func TestACallerThatLeavesDoesNotEndTheWorkOfOthers(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
+		hasty, leave := context.WithCancel(t.Context())
+		go func() { // waits for the next run too, and leaves before it begins
+			_, err := f.do(hasty, 0)
+			left <- err
+		}()
+		synctest.Wait()
+		leave()
+		require.ErrorIs(t, <-left, context.Canceled)
 		cancel() // nobody waits for the first run any more: it ends, the next begins
 		require.ErrorIs(t, <-left, context.Canceled)
 		gate <- struct{}{}

@@ -241,6 +241,8 @@ func statsPinned(t *testing.T, b *backend) {
 	}
 	// Who pins keeps what he pinned over the next commit, without a second read.
 	latest(t, s)
+	_, err := s.At(t.Context(), v1)
+	require.NoError(t, err)
 	commit(t, w, latest(t, s), observedRows(4, 4))
 	latest(t, s)
 	reads := b.reads.Load()

@@ -83,7 +83,7 @@ func (d *devFleet) connect(ctx context.Context, m *metrics.Metrics) (client.Clie
 // mended while dev runs.
 func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error {
 	for {
-		err := oneRound(ctx, steer)
+		err := d.oneRound(ctx, steer)
 		switch {
 		case err == nil:
 			_, err = fmt.Fprintf(d.io.out, "ready: http://%s\n", d.web.Addr())
@@ -102,11 +102,19 @@ func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error
 	}
 }
 
-func oneRound(ctx context.Context, steer *control.Control) error {
+// oneRound ends when the pages show what it found.
+func (d *devFleet) oneRound(ctx context.Context, steer *control.Control) error {
 	started, err := steer.StartScanAfterNow(ctx, false, "lancefleet dev")
 	if err != nil {
 		return err
 	}
-	_, err = steer.WaitRound(ctx, started)
-	return err
+	record, err := steer.WaitRound(ctx, started)
+	if err != nil {
+		return err
+	}
+	pages, err := clientFlags{Server: "http://" + d.web.Addr().String()}.api()
+	if err != nil {
+		return err
+	}
+	return pages.waitShown(ctx, web.Round{RoundRecord: record})
 }

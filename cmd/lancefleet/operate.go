@@ -58,6 +58,9 @@ func (c *scanCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return fmt.Errorf("round %s: %w", started.RunID, err)
 	}
+	if err := api.waitShown(ctx, *round); err != nil {
+		return err
+	}
 	if c.JSON {
 		return printJSON(io.out, round)
 	}
@@ -104,6 +107,31 @@ func (a *api) waitRound(ctx context.Context, started web.Started) (*web.Round, e
 			}
 		}
 	}
+}
+
+// How long a server may take to show what a round has committed.
+const (
+	shownPolls = 50
+	shownPause = 200 * time.Millisecond
+)
+
+// waitShown waits until the server shows what the round committed, so that an `ls`
+// that follows sees it. A server that can't read its table is not waited for.
+func (a *api) waitShown(ctx context.Context, round web.Round) error {
+	for range shownPolls {
+		var status web.Status
+		if _, err := a.get(ctx, "/api/v1/status", nil, &status); err != nil {
+			return err
+		}
+		shown := round.CommittedVersion == nil || status.StatsVersion != nil && *status.StatsVersion >= *round.CommittedVersion
+		if status.Loaded && shown || status.StorageProblem != "" {
+			return nil
+		}
+		if err := pause(ctx, shownPause); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -36,9 +36,9 @@ type observer interface {
 	Observe(ctx context.Context, exp fleet.Experiment) (fleet.Observation, error)
 }
 
-// Control is what starts and steers Temporal workflows: the only way this
-// package changes anything.
-type Control interface {
+// steering starts and steers Temporal workflows: the only way this package
+// changes anything.
+type steering interface {
 	Schedule(ctx context.Context) (Schedule, error)
 	Pause(ctx context.Context, by, reason string) error
 	Resume(ctx context.Context, by, reason string) error

@@ -14,6 +14,7 @@ type column struct {
 	title   string   // in the page's list; "" = not a column there
 	hint    string
 	down    bool // sorts descending at the first click
+	time    bool
 	number  func(v *view, i int) (int64, bool)
 	text    func(v *view, i int) string
 }
@@ -41,7 +42,7 @@ var columns = []column{
 	{name: "kind", title: "Kind", text: func(v *view, i int) string { return string(v.Rows[i].Kind) }},
 	{name: "state", title: "State", text: func(v *view, i int) string { return condition(&v.Rows[i]) },
 		hint: "Failing and never observed ones first, then hot"},
-	{name: "last_write", aliases: []string{"last_updated"}, title: "Last write", down: true,
+	{name: "last_write", aliases: []string{"last_updated"}, title: "Last write", down: true, time: true,
 		hint:   "When rows last arrived by any path. Maintenance never moves it",
 		number: instant(func(r *fleet.Row) int64 { return r.LastWrite })},
 	{name: "row_count", aliases: []string{"rows"}, title: "Rows", down: true,
@@ -55,7 +56,7 @@ var columns = []column{
 		number: known(func(r *fleet.Row) int64 { return r.PendingWAL })},
 	{name: "bytes", aliases: []string{"size"}, title: "Size", down: true,
 		number: known(func(r *fleet.Row) int64 { return r.Bytes })},
-	{name: "scanned_at", title: "Last observed", down: true,
+	{name: "scanned_at", title: "Last observed", down: true, time: true,
 		hint:   "When a round or a refresh last confirmed this row",
 		number: instant(func(r *fleet.Row) int64 { return r.ScannedAt })},
 	{name: "action", aliases: []string{"reason", "next"}, title: "Next action and why",

@@ -194,12 +194,12 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 	if err != nil {
 		return Rescanned{}, err
 	}
-	if s.control == nil {
+	if s.steer == nil {
 		return Rescanned{}, noTemporal()
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestPoll)
 	defer cancel()
-	result, err := s.control.Refresh(ctx, t.exp.ID, author(by))
+	result, err := s.steer.Refresh(ctx, t.exp.ID, author(by))
 	if err != nil {
 		return Rescanned{}, fmt.Errorf("refreshing %s: %w", t.exp.ID, err)
 	}

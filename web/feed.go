@@ -23,7 +23,7 @@ const (
 type feed struct {
 	snapshots snapshots
 	rounds    rounds
-	control   Control
+	steer     steering
 	policy    fleet.Policy
 	now       func() time.Time
 	every     time.Duration
@@ -123,7 +123,7 @@ func (f *feed) storageFailed(doing string, err error) {
 }
 
 func (f *feed) askTemporal(ctx context.Context) {
-	if f.control == nil {
+	if f.steer == nil {
 		f.update(func(m *moment) {
 			m.temporalAsked, m.temporalProblem = true, "this server has no connection to Temporal"
 		})
@@ -131,7 +131,7 @@ func (f *feed) askTemporal(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
-	schedule, err := f.control.Schedule(ctx)
+	schedule, err := f.steer.Schedule(ctx)
 	if err != nil && ctx.Err() != nil && ctx.Err() == context.Canceled {
 		return
 	}

@@ -147,8 +147,11 @@ func sortHeaders(q Query) []sortHeader {
 		next := q
 		next.Sort, next.column, next.Offset, next.Down = col.name, i, 0, col.down
 		h := sortHeader{Name: col.name, Title: col.title, Hint: col.hint, AriaSort: "none"}
-		if col.number != nil {
+		if col.number != nil && !col.time {
 			h.Class = "num"
+		}
+		if col.name == "action" {
+			h.Class = "why"
 		}
 		if i == q.column {
 			h.On, next.Down = true, !q.Down

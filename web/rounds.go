@@ -84,11 +84,11 @@ type roundOutput struct {
 
 // getRound answers 200 with the record, or 202 while the round runs.
 func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, error) {
-	if s.control == nil {
+	if s.steer == nil {
 		return nil, noTemporal()
 	}
 	wait := min(max(time.Duration(in.WaitSecs)*time.Second, 0), longestPoll)
-	record, err := s.control.Round(ctx, in.WorkflowID, in.RunID, wait)
+	record, err := s.steer.Round(ctx, in.WorkflowID, in.RunID, wait)
 	if err != nil {
 		return nil, fmt.Errorf("asking for round %s of %s: %w", in.RunID, in.WorkflowID, err)
 	}
@@ -120,12 +120,12 @@ func (s *Server) startRound(ctx context.Context, in *rescanInput) (*startedOutpu
 }
 
 func (s *Server) scan(ctx context.Context, request RescanRequest) (Started, error) {
-	if s.control == nil {
+	if s.steer == nil {
 		return Started{}, noTemporal()
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestPoll)
 	defer cancel()
-	started, err := s.control.Scan(ctx, request.Full, request.Next, author(request.By))
+	started, err := s.steer.Scan(ctx, request.Full, request.Next, author(request.By))
 	if err != nil {
 		return Started{}, fmt.Errorf("starting a round: %w", err)
 	}

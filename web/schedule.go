@@ -14,12 +14,12 @@ type scheduleOutput struct {
 
 // getSchedule asks Temporal itself: who steers wants to see what is.
 func (s *Server) getSchedule(ctx context.Context, _ *struct{}) (*scheduleOutput, error) {
-	if s.control == nil {
+	if s.steer == nil {
 		return nil, noTemporal()
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
-	schedule, err := s.control.Schedule(ctx)
+	schedule, err := s.steer.Schedule(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking for the schedule: %w", err)
 	}
@@ -64,19 +64,19 @@ func (s *Server) setPaused(ctx context.Context, paused bool, request PauseReques
 	if len(reason) > 500 {
 		return Schedule{}, refuse(http.StatusUnprocessableEntity, "reason: at most 500 bytes")
 	}
-	if s.control == nil {
+	if s.steer == nil {
 		return Schedule{}, noTemporal()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*temporalTimeout)
 	defer cancel()
-	doing, change := "resuming rounds", s.control.Resume
+	doing, change := "resuming rounds", s.steer.Resume
 	if paused {
-		doing, change = "pausing rounds", s.control.Pause
+		doing, change = "pausing rounds", s.steer.Pause
 	}
 	if err := change(ctx, author(request.By), reason); err != nil {
 		return Schedule{}, fmt.Errorf("%s: %w", doing, err)
 	}
-	schedule, err := s.control.Schedule(ctx)
+	schedule, err := s.steer.Schedule(ctx)
 	if err != nil {
 		return Schedule{}, fmt.Errorf("asking for the schedule after %s: %w", doing, err)
 	}

@@ -37,7 +37,7 @@ type Server struct {
 	feed      *feed
 	lookup    lookup   // nil = no sources
 	observer  observer // nil = nothing can be observed on demand
-	control   Control  // nil = no Temporal
+	steer     steering // nil = no Temporal
 	rounds    rounds
 	authorise Authorise
 	metrics   http.Handler
@@ -56,7 +56,7 @@ type parts struct {
 	lookup    lookup
 	rounds    rounds
 	observer  observer
-	control   Control
+	steer     steering
 	policy    fleet.Policy
 	fleet     string
 	dataDir   string
@@ -79,11 +79,11 @@ func newServer(config Config, p parts) (*Server, error) {
 	}
 	s := &Server{
 		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policy: p.policy, now: p.now, log: p.log,
-		lookup: p.lookup, observer: p.observer, control: p.control, rounds: p.rounds, authorise: p.authorise,
+		lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
 		access: map[string]Access{}, observing: make(chan struct{}, observersAtOnce),
 		feed: &feed{
-			snapshots: p.snapshots, rounds: p.rounds, control: p.control, policy: p.policy, now: p.now,
+			snapshots: p.snapshots, rounds: p.rounds, steer: p.steer, policy: p.policy, now: p.now,
 			every: config.RefreshEvery, log: p.log,
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), changed: make(chan struct{}),
 		},

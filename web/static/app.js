@@ -94,10 +94,11 @@
     if (s < 63072000) return Math.floor(s / 86400) + " d";
     return Math.floor(s / 31536000) + " y";
   };
+  const ahead = Date.now() - Number(document.body.dataset.now); // of the server's clock
   setInterval(() => {
     if (document.hidden) return;
     for (const t of document.querySelectorAll("time[datetime]")) {
-      const ms = Date.now() - Date.parse(t.dateTime);
+      const ms = Date.now() - ahead - Date.parse(t.dateTime);
       const text = Math.abs(ms) < 1000 ? "now" : ms < 0 ? "in " + span(ms) : span(ms) + " ago";
       if (t.textContent !== text) t.textContent = text;
     }

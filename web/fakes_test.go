@@ -1,0 +1,332 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lancefleet/control"
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/workflows"
+)
+
+var testNow = time.Date(2026, 11, 30, 9, 30, 0, 0, time.UTC)
+
+func minutesAgo(n int64) int64 { return testNow.UnixMilli() - n*60_000 }
+
+// fakeStore is everything that is read, in memory.
+type fakeStore struct {
+	mu       sync.Mutex
+	snapshot Snapshot
+	err      error
+	rounds   []fleet.RoundRecord
+	named    []fleet.Experiment // by sources, without a row
+	lookErr  error
+	observe  func(fleet.Experiment) (fleet.Observation, error)
+	observed []fleet.ID
+}
+
+func (f *fakeStore) set(change func(*fakeStore)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fakeStore) Latest(context.Context) (Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.snapshot, f.err
+}
+
+func (f *fakeStore) Lookup(_ context.Context, ref fleet.Ref) ([]fleet.Experiment, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []fleet.Experiment
+	for _, e := range f.named {
+		if ref.Matches(e.ID) {
+			out = append(out, e)
+		}
+	}
+	return out, f.lookErr
+}
+
+func (f *fakeStore) Observe(_ context.Context, exp fleet.Experiment) (fleet.Observation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.observed = append(f.observed, exp.ID)
+	if f.observe == nil {
+		return fleet.Observation{}, errors.New("not expected to observe")
+	}
+	return f.observe(exp)
+}
+
+type fakeRounds struct{ store *fakeStore }
+
+func (f fakeRounds) Latest(_ context.Context, n int) ([]fleet.RoundRecord, error) {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	return f.store.rounds[:min(n, len(f.store.rounds))], nil
+}
+
+// fakeTemporal remembers what it was told.
+type fakeTemporal struct {
+	mu       sync.Mutex
+	schedule Schedule
+	err      error
+	calls    []string
+	running  bool
+	record   *fleet.RoundRecord
+	ended    chan struct{} // closed when the round ends; nil = has ended
+	refresh  func(fleet.ID) (workflows.RefreshResult, error)
+}
+
+func (f *fakeTemporal) call(format string, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, fmt.Sprintf(format, args...))
+	return f.err
+}
+
+func (f *fakeTemporal) said() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.calls...)
+}
+
+func (f *fakeTemporal) Schedule(context.Context) (Schedule, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.schedule, f.err
+}
+
+func (f *fakeTemporal) setPaused(paused bool, by, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since := testNow.UnixMilli()
+	f.schedule.Paused, f.schedule.By, f.schedule.Reason, f.schedule.Since = paused, by, reason, &since
+}
+
+func (f *fakeTemporal) Pause(_ context.Context, by, reason string) error {
+	err := f.call("pause %s: %s", by, reason)
+	if err == nil {
+		f.setPaused(true, by, reason)
+	}
+	return err
+}
+
+func (f *fakeTemporal) Resume(_ context.Context, by, reason string) error {
+	err := f.call("resume %s: %s", by, reason)
+	if err == nil {
+		f.setPaused(false, by, reason)
+	}
+	return err
+}
+
+func (f *fakeTemporal) Scan(_ context.Context, full, next bool, by string) (Started, error) {
+	err := f.call("scan full=%t next=%t %s", full, next, by)
+	return Started{WorkflowID: "lancefleet-scan-now", RunID: "run-1", AlreadyRunning: f.running}, err
+}
+
+func (f *fakeTemporal) Round(ctx context.Context, workflowID, runID string, wait time.Duration) (*fleet.RoundRecord, error) {
+	if err := f.call("round %s %s wait=%s", workflowID, runID, wait); err != nil {
+		return nil, err
+	}
+	if f.ended == nil {
+		return f.record, nil
+	}
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	select {
+	case <-f.ended:
+		return f.record, nil
+	case <-timeout.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *fakeTemporal) Refresh(_ context.Context, id fleet.ID, by string) (workflows.RefreshResult, error) {
+	if err := f.call("refresh %s %s", id, by); err != nil {
+		return workflows.RefreshResult{}, err
+	}
+	if f.refresh == nil {
+		return workflows.RefreshResult{}, nil
+	}
+	return f.refresh(id)
+}
+
+func unreachable() error {
+	return &control.Error{Class: control.ClassUnreachable, Op: "describe schedule", ID: "lancefleet-scan", Err: errors.New("connection refused")}
+}
+
+func unreadable() error {
+	return &lance.Error{Class: lance.Unreachable, Op: "head", URI: "s3://bucket/_stats.rollout.lance", Message: "connection refused"}
+}
+
+// bench is a Server over fakes.
+type bench struct {
+	*Server
+	store    *fakeStore
+	temporal *fakeTemporal
+}
+
+type option func(*Config, *parts)
+
+func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
+	t.Helper()
+	config := DefaultConfig()
+	config.TemporalUI = "http://127.0.0.1:8233"
+	next, last := testNow.UnixMilli()+200_000, minutesAgo(1)
+	tempo := &fakeTemporal{schedule: Schedule{Exists: true, IntervalSecs: 300, NextAt: &next, LastAt: &last}}
+	p := parts{
+		snapshots: store, lookup: store, rounds: fakeRounds{store}, observer: store, steer: tempo,
+		policy: fleet.DefaultPolicy(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
+		now: func() time.Time { return testNow }, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}
+	for _, o := range options {
+		o(&config, &p)
+	}
+	s, err := newServer(config, p)
+	require.NoError(t, err)
+	b := &bench{Server: s, store: store, temporal: tempo}
+	b.renew(t)
+	return b
+}
+
+// renew does once what Run does all the time.
+func (b *bench) renew(t testing.TB) {
+	t.Helper()
+	b.feed.readStorage(t.Context())
+	b.feed.askTemporal(t.Context())
+}
+
+func (b *bench) do(method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "127.0.0.1:8090"
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.Handler().ServeHTTP(w, r)
+	return w
+}
+
+func (b *bench) get(target string) *httptest.ResponseRecorder {
+	return b.do(http.MethodGet, target, "")
+}
+
+func (b *bench) postForm(target, body string) *httptest.ResponseRecorder {
+	return b.do(http.MethodPost, target, body, "Content-Type", "application/x-www-form-urlencoded")
+}
+
+func experiment(kind fleet.Kind, name string) fleet.Experiment {
+	return fleet.Experiment{ID: fleet.ID{Kind: kind, Name: name}, URI: "/srv/fleet/" + name + "." + string(kind) + ".lance",
+		Source: fleet.FromRegistry, CreatedAt: minutesAgo(60 * 24 * 9)}
+}
+
+// healthy is the row of an experiment with nothing special about it.
+func healthy(kind fleet.Kind, name string, written int64) fleet.Row {
+	r := fleet.UnknownRow(experiment(kind, name))
+	r.Known, r.RowsExact = true, true
+	r.RowCount, r.FragmentCount, r.PendingWAL, r.Version, r.Bytes = 12_000, 4, 0, 37, 48<<20
+	r.PendingRows, r.SmallFragments, r.DeletedRows, r.TailEntries, r.StrandedEntries = 0, 2, 0, 0, 0
+	r.LastWrite, r.LastBaseWrite = written, written
+	r.ScannedAt, r.ObservedAt = minutesAgo(1), minutesAgo(40)
+	r.Fingerprint = fleet.Fingerprint{Version: 37, ETag: "9f3a-1c", Naming: "v2"}
+	return r
+}
+
+// demoRows is a fleet as people have it: names of the field, a few in trouble.
+func demoRows(n int) []fleet.Row {
+	rnd := rand.New(rand.NewPCG(7, 11))
+	models := []string{"qwen3-8b", "llama-4-scout", "mistral-small", "gemma-3n", "olmo-2-13b"}
+	tasks := []string{"gsm8k-grpo", "swe-gym", "webshop", "alfworld", "math-ppo", "toolbench", "codeforces"}
+	kinds := []fleet.Kind{fleet.Rollout, fleet.Rollout, fleet.Rollout, fleet.Generic, fleet.Datagen, fleet.Table}
+	rows := make([]fleet.Row, n)
+	for i := range rows {
+		age := int64(float64(60*24*6) * rnd.Float64() * rnd.Float64() * rnd.Float64())
+		name := fmt.Sprintf("%s-%s-%04d", models[rnd.IntN(len(models))], tasks[rnd.IntN(len(tasks))], i)
+		r := healthy(kinds[rnd.IntN(len(kinds))], name, minutesAgo(age)-rnd.Int64N(60_000))
+		r.FragmentCount = 1 + rnd.Int64N(28)
+		r.SmallFragments = rnd.Int64N(r.FragmentCount)
+		r.RowCount = 500 + rnd.Int64N(900_000)
+		r.Bytes = r.RowCount * (800 + rnd.Int64N(4000))
+		if r.Kind != fleet.Table {
+			addShards(&r, rnd, age)
+		}
+		rows[i] = r
+	}
+	trouble(rows)
+	return rows
+}
+
+func addShards(r *fleet.Row, rnd *rand.Rand, age int64) {
+	for s := range 1 + rnd.IntN(3) {
+		pending := rnd.Int64N(7)
+		r.Shards = append(r.Shards, fleet.Shard{
+			ShardMark: fleet.ShardMark{ID: fmt.Sprintf("%08x-4c1d-4e7a-9b53-%012x", rnd.Uint32(), s), Manifest: 40, WALNext: 412},
+			Epoch:     3, CurrentGeneration: uint64(22 + pending), CompactedMark: 21, Status: "active",
+			Pending: pending, PendingRows: pending * 1800, PendingBytes: pending * 6 << 20, FlushCursor: 405,
+			TailEntries: rnd.Int64N(4), TailRows: -1, NewestEntryTime: minutesAgo(age), NewestGenTime: minutesAgo(age + 3),
+		})
+		r.PendingWAL += pending
+		r.PendingRows += pending * 1800
+		r.TailEntries += r.Shards[s].TailEntries
+	}
+	r.RowsExact = r.PendingWAL == 0
+}
+
+func trouble(rows []fleet.Row) {
+	if len(rows) < 12 {
+		return
+	}
+	for i, change := range []func(*fleet.Row){
+		func(r *fleet.Row) { r.PendingWAL, r.LastWrite = 17_204, minutesAgo(0)-4000 },
+		func(r *fleet.Row) {
+			r.Failures, r.FailingSince, r.NextAttemptAt = 4, minutesAgo(95), testNow.UnixMilli()+11*60_000
+			r.ErrorClass, r.Error, r.LastWrite = "unreachable", "observe s3://bucket/exp: connection reset by peer", minutesAgo(2)
+		},
+		func(r *fleet.Row) { *r = fleet.UnknownRow(r.Experiment) },
+		func(r *fleet.Row) { r.MissingRounds, r.LastWrite = 1, minutesAgo(3) },
+		func(r *fleet.Row) { r.PendingWAL, r.LastWrite = 1830, minutesAgo(1) },
+		func(r *fleet.Row) {
+			r.Tags, r.Indexes, r.LastWrite = []string{"v1", "paper"}, []string{"id_idx"}, minutesAgo(4)
+		},
+	} {
+		change(&rows[2*i])
+	}
+}
+
+func demoStore(n int) *fakeStore {
+	f := &fakeStore{snapshot: Snapshot{Version: 812, ETag: "e", CommittedAt: minutesAgo(1), Rows: demoRows(n)}}
+	for i := range int64(60) {
+		v := uint64(812 - i)
+		r := fleet.RoundRecord{
+			RoundID: fmt.Sprintf("6f0c6c1e-%04d", i), WorkflowID: "lancefleet-scan", Number: 4211 - i,
+			Observed: 40 + i*7%31, Skipped: int64(n) - 40, Failed: i * 5 % 3 / 2, BackingOff: i % 2, Hot: int64(n),
+			StorageRequests: fleet.Requests{List: int64(n) / 4, Head: int64(n) * 2, Get: 420, Put: 3},
+			FinishedAt:      minutesAgo(1 + 5*i), StartedAt: minutesAgo(1+5*i) - 4200, DurationSeconds: 4.2 + float64(i%7)/3,
+		}
+		if i%4 != 3 {
+			r.CommittedVersion = &v
+		}
+		if i == 5 {
+			r.By, r.WorkflowID = "ada", "lancefleet-scan-now"
+		}
+		f.rounds = append(f.rounds, r)
+	}
+	return f
+}

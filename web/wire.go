@@ -1,0 +1,150 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"lancefleet/control"
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/store"
+	"lancefleet/workflows"
+)
+
+// Deps is what a Server is made of in production.
+type Deps struct {
+	Config    Config
+	Browser   *store.Browser
+	Reader    *lance.Reader // for observations on demand
+	Control   Control       // nil = no Temporal: only looking works
+	Metrics   Metrics       // nil = none kept
+	Version   string        // of this build
+	DataDir   string
+	Fleet     string
+	Policy    fleet.Policy
+	Authorise Authorise        // nil = whoever reaches the address may do everything
+	Now       func() time.Time // nil = the clock
+	Log       *slog.Logger     // nil = the default one
+}
+
+// Control is the part of control.Control that this package needs.
+type Control interface {
+	Schedule(ctx context.Context) (control.ScheduleState, error)
+	Pause(ctx context.Context, by, reason string) error
+	Resume(ctx context.Context, by, reason string) error
+	StartScan(ctx context.Context, full bool, by string) (control.Started, error)
+	StartScanAfterNow(ctx context.Context, full bool, by string) (control.Started, error)
+	Round(ctx context.Context, workflowID, runID string) (*fleet.RoundRecord, error)
+	WaitRound(ctx context.Context, s control.Started) (fleet.RoundRecord, error)
+	Refresh(ctx context.Context, id fleet.ID, by string) (workflows.RefreshResult, error)
+}
+
+// New makes a Server. Its data is empty until Serve or Run renews it.
+func New(d Deps) (*Server, error) {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Log == nil {
+		d.Log = slog.Default()
+	}
+	p := parts{
+		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, rounds: d.Browser.Rounds,
+		policy: d.Policy, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
+	}
+	if d.Reader != nil {
+		p.observer = demand{d.Reader, d.Policy.TargetRows}
+	}
+	if d.Control != nil {
+		p.steer = temporal{d.Control}
+	}
+	if d.Metrics != nil {
+		p.metrics, p.measured = d.Metrics.Handler(), d.Metrics.ObserveHTTP
+	}
+	return newServer(d.Config, p)
+}
+
+type statsTable struct{ stats *store.Stats }
+
+func (t statsTable) Latest(ctx context.Context) (Snapshot, error) {
+	s, err := t.stats.Latest(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return Snapshot{Version: s.Version, ETag: s.ETag, CommittedAt: s.CommittedAt, Rows: s.Rows}, nil
+}
+
+// demand observes through a handle that cannot write.
+type demand struct {
+	reader     *lance.Reader
+	targetRows int64
+}
+
+func (d demand) Observe(ctx context.Context, exp fleet.Experiment) (fleet.Observation, error) {
+	options := lance.ObserveOptions{
+		BatchOptions: lance.BatchOptions{Concurrency: 1, Timeout: observeTimeout},
+		WalkPast:     fleet.MaintenanceWalk(),
+	}
+	found, err := d.reader.Observe(ctx, []lance.ObserveTarget{{URI: exp.URI, TargetRows: d.targetRows}}, options)
+	if err != nil {
+		return fleet.Observation{}, err
+	}
+	if len(found) != 1 {
+		return fleet.Observation{}, fmt.Errorf("observe %s: %d answers to one question", exp.URI, len(found))
+	}
+	if found[0].Err != nil {
+		return fleet.Observation{}, found[0].Err
+	}
+	return *found[0].Observation, nil
+}
+
+// temporal makes control.Control fit what the handlers want.
+type temporal struct{ Control }
+
+func (t temporal) Schedule(ctx context.Context) (Schedule, error) {
+	s, err := t.Control.Schedule(ctx)
+	if err != nil {
+		return Schedule{}, err
+	}
+	return Schedule{
+		Exists: s.Exists, Paused: s.Paused, Reason: s.Reason, By: s.By,
+		Since: timeOf(s.Since), NextAt: timeOf(s.NextAt), LastAt: timeOf(s.LastAt),
+		IntervalSecs: s.IntervalSecs, SkippedOverlap: s.SkippedOverlap, MissedCatchup: s.MissedCatchup,
+	}, nil
+}
+
+func (t temporal) Scan(ctx context.Context, full, next bool, by string) (Started, error) {
+	start := t.StartScan
+	if next {
+		start = t.StartScanAfterNow
+	}
+	s, err := start(ctx, full, by)
+	return Started{WorkflowID: s.WorkflowID, RunID: s.RunID, AlreadyRunning: s.AlreadyRunning}, err
+}
+
+func (t temporal) Round(ctx context.Context, workflowID, runID string, wait time.Duration) (*fleet.RoundRecord, error) {
+	record, err := t.Control.Round(ctx, workflowID, runID)
+	if record != nil || err != nil || wait <= 0 {
+		return record, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	ended, err := t.WaitRound(waiting, control.Started{WorkflowID: workflowID, RunID: runID})
+	switch {
+	case err == nil:
+		return &ended, nil
+	case waiting.Err() != nil && errors.Is(waiting.Err(), context.DeadlineExceeded):
+		return nil, nil // still running
+	default:
+		return nil, err
+	}
+}
+
+// Metrics counts requests and serves what the process counts.
+type Metrics interface {
+	Handler() http.Handler
+	ObserveHTTP(method, route string, status int, took time.Duration)
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -95,6 +96,15 @@ func TestTheURIThatTheLibraryNamesIsTheMoreExactOne(t *testing.T) {
 	assert.ErrorContains(t, err, "head /a/b.lance/_versions/1.manifest: corrupt")
 }
 
+func TestLongMessagesAreCutAtACharacter(t *testing.T) {
+	f := openFake(t)
+	f.fails(`{"class":"denied","message":"x` + strings.Repeat("é", 5000) + `"}`)
+	_, err := f.Head(t.Context(), "/a")
+	require.ErrorIs(t, err, ErrDenied)
+	assert.Less(t, len(err.Error()), 2200)
+	assert.True(t, utf8.ValidString(err.Error()))
+}
+
 func TestAnswersThatMakeNoSenseAreInternalErrors(t *testing.T) {
 	for name, script := range map[string]func(fake){
 		"an error that is no json":     func(f fake) { f.fails(`oops`) },
@@ -178,9 +188,22 @@ func TestRequestsHaveTheShapeThatTheABIDescribes(t *testing.T) {
 		`{"uri":"/a","older_than_ms":60000,"keep":3}`:       func() { _, _ = f.CleanupVersions(ctx, "/a", time.Minute, 3) },
 		`{"uri":"/a","if_absent":true}`:                     func() { _, _ = f.Put(ctx, "/a", []byte("x"), PutOptions{IfAbsent: true}) },
 		`{"uri":"/a","limit":5}`:                            func() { _, _ = f.List(ctx, "/a", 5) },
-		`{"uris":["/a","/b"]}`:                              func() { _, _ = f.Delete(ctx, "/a", "/b") },
-		`{"uri":"/a"}`:                                      func() { _, _ = f.ListDirs(ctx, "/a") },
-		`{}`:                                                func() { _, _ = f.Stats(ctx) },
+		`{"uri":"/a","shards":0,"generations":0,"rows":0,"fragments":0,"tombstones":false,"stranded":false,"age_ms":0,"seed":0}`: func() {
+			_, _ = f.MakeDataset(ctx, DatasetSpec{URI: "/a"})
+		},
+		`{"items":[{"uri":"/a","template":0}],"templates":[{"kind":"table","shards":0,"generations":0,"rows":1,"fragments":2,"tombstones":false,"stranded":true,"age_ms":1000,"seed":18446744073709551615}],"concurrency":4}`: func() {
+			_, _ = f.MakeFleet(ctx, FleetSpec{
+				Items:       []FleetItem{{URI: "/a"}},
+				Templates:   []DatasetSpec{{URI: "/t", Kind: fleet.Table, Rows: 1, Fragments: 2, Stranded: true, Age: time.Second, Seed: -1}},
+				Concurrency: 4,
+			})
+		},
+		`{"uri":"/a","shard":"w","rows":3,"delete":2,"flush":true,"append":false,"seed":9}`: func() {
+			_, _ = f.MakeWrites(ctx, WritesSpec{URI: "/a", Shard: "w", Rows: 3, Delete: 2, Flush: true, Seed: 9})
+		},
+		`{"uris":["/a","/b"]}`: func() { _, _ = f.Delete(ctx, "/a", "/b") },
+		`{"uri":"/a"}`:         func() { _, _ = f.ListDirs(ctx, "/a") },
+		`{}`:                   func() { _, _ = f.Stats(ctx) },
 	} {
 		ask()
 		js, _ := f.last()

@@ -115,6 +115,17 @@ func ClassOf(err error) Class {
 	return Internal
 }
 
+// maxMessage bounds an error's text in bytes: stores answer with whole pages, and
+// errors are kept in tables and histories.
+const maxMessage = 2048
+
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
+}
+
 // wireError is an error as the native library writes it.
 type wireError struct {
 	Class   Class  `json:"class"`
@@ -125,13 +136,13 @@ type wireError struct {
 // err turns w into an Error. The uri of the request stands in where the library
 // names none; a class this version does not know is Internal.
 func (w wireError) err(op, uri string) *Error {
-	e := &Error{Class: w.Class, Op: op, URI: w.URI, Message: w.Message}
+	e := &Error{Class: w.Class, Op: op, URI: w.URI, Message: shorten(w.Message)}
 	if e.URI == "" {
 		e.URI = uri
 	}
 	if !w.Class.known() {
 		e.Class = Internal
-		e.Message = fmt.Sprintf("unknown class %q: %s", w.Class, w.Message)
+		e.Message = fmt.Sprintf("unknown class %q: %s", w.Class, e.Message)
 	}
 	return e
 }

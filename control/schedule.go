@@ -140,7 +140,7 @@ func readSchedule(d *client.ScheduleDescription) (ScheduleState, error) {
 	}
 	s.FleetID, s.DataDir = memoText(d.Memo, memoFleetID), memoText(d.Memo, memoDataDir)
 	var err error
-	s.args, err = actionArgs(d.Schedule.Action)
+	s.args, err = ActionArgs(d.Schedule.Action)
 	return s, err
 }
 
@@ -152,7 +152,8 @@ func memoText(memo *commonpb.Memo, key string) string {
 	return text
 }
 
-func actionArgs(action client.ScheduleAction) (workflows.ScanArgs, error) {
+// ActionArgs decodes what a described schedule starts rounds with.
+func ActionArgs(action client.ScheduleAction) (workflows.ScanArgs, error) {
 	var args workflows.ScanArgs
 	start, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(start.Args) == 0 {

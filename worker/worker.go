@@ -37,6 +37,7 @@ type Worker struct {
 	stats   *store.Stats
 	rounds  *store.RoundsWriter
 	journal *store.JournalWriter
+	ready   chan struct{}
 }
 
 // Temporal's own limits of the worker. Heartbeats are sent at least this often, so
@@ -65,18 +66,25 @@ func New(c Config, d Deps) (*Worker, error) {
 		stats:   store.NewStats(d.Engine, c.DataDir),
 		rounds:  store.NewRoundsWriter(d.Engine, store.NewRounds(d.Engine, c.DataDir)),
 		journal: store.NewJournalWriter(d.Engine, store.NewJournal(d.Engine, c.DataDir)),
+		ready:   make(chan struct{}),
 	}, nil
 }
 
+// Ready is closed once the worker takes work.
+func (w *Worker) Ready() <-chan struct{} { return w.ready }
+
 // Run serves the fleet until ctx ends, then stops taking work and gives running
 // activities StopTimeout to end. It fails when the data directory or the schedule
-// belong to another fleet; it waits while Temporal can't be reached.
+// belong to another fleet; it waits while Temporal can't be reached. Call it once.
 func (w *Worker) Run(ctx context.Context) error {
 	var identity store.Identity
 	err := w.untilReachable(ctx, func() (err error) {
 		identity, err = w.prepare(ctx)
 		return err
 	})
+	if ctx.Err() != nil {
+		return nil // told to stop before it had begun
+	}
 	if err != nil {
 		return err
 	}
@@ -89,6 +97,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return fmt.Errorf("start worker: %w", err)
 	}
 	defer tw.Stop()
+	close(w.ready)
 	w.deps.Log.InfoContext(ctx, "worker runs", "fleet", w.config.Fleet, "fleet_id", identity.FleetID,
 		"data_dir", w.config.DataDir, "queue", w.config.names().ScanQueue())
 	w.watchdog(args).run(ctx, w.config.watchEvery())

@@ -63,6 +63,7 @@ func TestAChildDiesWithAParentThatIsKilled(t *testing.T) {
 			pid, err := strconv.Atoi(strings.TrimSpace(line))
 			require.NoError(t, err, line)
 			require.True(t, alive(pid))
+			t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 
 			require.NoError(t, parent.Process.Kill())
 			_ = parent.Wait()

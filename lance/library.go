@@ -161,10 +161,8 @@ func libraryPlaces() []string {
 			dirs = append(dirs, filepath.Dir(real))
 		}
 	}
-	if target := os.Getenv("CARGO_TARGET_DIR"); target != "" {
+	if target := buildFolder(); target != "" {
 		dirs = append(dirs, filepath.Join(target, "fast"))
-	} else if home, err := os.UserHomeDir(); err == nil {
-		dirs = append(dirs, filepath.Join(home, ".cache", "lancefleet", "target", "fast"))
 	}
 	var places []string
 	for i, dir := range dirs {
@@ -173,6 +171,24 @@ func libraryPlaces() []string {
 		}
 	}
 	return places
+}
+
+// buildFolder is where Taskfile.yml lets cargo build; "" when nothing says.
+func buildFolder() string {
+	if target := os.Getenv("CARGO_TARGET_DIR"); target != "" {
+		return target
+	}
+	if cache := os.Getenv("LANCEFLEET_CACHE"); cache != "" {
+		return filepath.Join(cache, "target")
+	}
+	if cache := os.Getenv("XDG_CACHE_HOME"); cache != "" {
+		return filepath.Join(cache, "lancefleet", "target")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cache", "lancefleet", "target")
 }
 
 func libraryName() string {

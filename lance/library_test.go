@@ -94,17 +94,23 @@ func TestWithoutAnyNameTheFirstPlaceThatHasTheLibraryWins(t *testing.T) {
 func TestPlacesToLookAreBesideTheExecutableThenTheBuildFolder(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	target := t.TempDir()
-	t.Setenv("CARGO_TARGET_DIR", target)
-	places := libraryPlaces()
-	assert.Equal(t, filepath.Join(filepath.Dir(exe), libraryName()), places[0])
-	assert.Equal(t, filepath.Join(target, "fast", libraryName()), places[len(places)-1])
-
-	home := t.TempDir()
-	t.Setenv("CARGO_TARGET_DIR", "")
-	t.Setenv("HOME", home)
-	places = libraryPlaces()
-	assert.Equal(t, filepath.Join(home, ".cache", "lancefleet", "target", "fast", libraryName()), places[len(places)-1])
+	dir := t.TempDir()
+	for _, c := range []struct{ env, value, folder string }{ // each comes before those above it
+		{"HOME", dir, dir + "/.cache/lancefleet/target"},
+		{"XDG_CACHE_HOME", dir + "/xdg", dir + "/xdg/lancefleet/target"},
+		{"LANCEFLEET_CACHE", dir + "/cache", dir + "/cache/target"},
+		{"CARGO_TARGET_DIR", dir + "/cargo", dir + "/cargo"},
+	} {
+		if c.env == "HOME" {
+			for _, other := range []string{"XDG_CACHE_HOME", "LANCEFLEET_CACHE", "CARGO_TARGET_DIR"} {
+				t.Setenv(other, "")
+			}
+		}
+		t.Setenv(c.env, c.value)
+		places := libraryPlaces()
+		assert.Equal(t, filepath.Join(filepath.Dir(exe), libraryName()), places[0])
+		assert.Equal(t, filepath.Join(c.folder, "fast", libraryName()), places[len(places)-1], c.env)
+	}
 }
 
 // The loader keeps its last error per thread; goroutines move between threads.

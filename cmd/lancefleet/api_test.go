@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lancefleet/fleet"
 	"lancefleet/web"
 )
 
@@ -102,4 +103,26 @@ COMP_WORDS=(`+words+`); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _lancefleet; echo "
 	}
 	require.Equal(t, "make-fleet\n", complete(`lancefleet make`))
 	require.Equal(t, "--search --server\n", complete(`lancefleet ls --se`))
+}
+
+func TestAServerShowsARoundOnceItHasReadWhatWasCommitted(t *testing.T) {
+	version := func(v uint64) *uint64 { return &v }
+	round := func(committed *uint64, hot int64) web.Round {
+		return web.Round{RoundRecord: fleet.RoundRecord{CommittedVersion: committed, Hot: hot}}
+	}
+	for name, test := range map[string]struct {
+		status web.Status
+		round  web.Round
+		want   bool
+	}{
+		"nothing read yet":                      {web.Status{}, round(version(3), 5), false},
+		"an older version":                      {web.Status{Loaded: true, StatsVersion: version(2)}, round(version(3), 5), false},
+		"the version":                           {web.Status{Loaded: true, StatsVersion: version(3)}, round(version(3), 5), true},
+		"a newer one":                           {web.Status{Loaded: true, StatsVersion: version(4)}, round(version(3), 5), true},
+		"nothing committed, table not seen yet": {web.Status{Loaded: true, StatsVersion: version(0)}, round(nil, 5), false},
+		"nothing committed, a table is shown":   {web.Status{Loaded: true, StatsVersion: version(3)}, round(nil, 5), true},
+		"an empty fleet has no table":           {web.Status{Loaded: true, StatsVersion: version(0)}, round(nil, 0), true},
+	} {
+		require.Equal(t, test.want, shows(test.status, test.round), name)
+	}
 }

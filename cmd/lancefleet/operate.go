@@ -123,8 +123,7 @@ func (a *api) waitShown(ctx context.Context, round web.Round) error {
 		if _, err := a.get(ctx, "/api/v1/status", nil, &status); err != nil {
 			return err
 		}
-		shown := round.CommittedVersion == nil || status.StatsVersion != nil && *status.StatsVersion >= *round.CommittedVersion
-		if status.Loaded && shown || status.StorageProblem != "" {
+		if shows(status, round) || status.StorageProblem != "" {
 			return nil
 		}
 		if err := pause(ctx, shownPause); err != nil {
@@ -132,6 +131,19 @@ func (a *api) waitShown(ctx context.Context, round web.Round) error {
 		}
 	}
 	return nil
+}
+
+// shows is false while the server's copy of the table is older than the round. Of
+// one that committed nothing it is only known that there is a table, when anything
+// is hot: another round has committed it.
+func shows(status web.Status, round web.Round) bool {
+	if !status.Loaded || status.StatsVersion == nil {
+		return false
+	}
+	if round.CommittedVersion == nil {
+		return *status.StatsVersion > 0 || round.Hot == 0
+	}
+	return *status.StatsVersion >= *round.CommittedVersion
 }
 
 func pause(ctx context.Context, d time.Duration) error {

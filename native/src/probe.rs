@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::join_all;
-use lance_io::object_store::ObjectStore;
-use object_store::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -45,19 +43,25 @@ pub async fn probe(engine: Arc<Engine>, request: Probe, _: Bytes) -> Result<Repl
     let mut results = vec![Value::Null; request.targets.len()];
     let (mut local, mut remote) = (Vec::new(), Vec::new());
     for (place, target) in request.targets.into_iter().enumerate() {
+        // Building the client of a remote store may ask for credentials: that
+        // is left to the target's own task and time.
+        if !on_disk(&target.uri) {
+            remote.push((place, target));
+            continue;
+        }
         match engine.store(&target.uri).await {
             Ok((store, base)) if store.is_local() => {
                 local.push(LocalTarget::new(place, base, target));
             }
-            Ok((store, base)) => remote.push((place, target, store, base)),
+            Ok(_) => remote.push((place, target)),
             Err(fault) => results[place] = answer(Err(fault), Snapshot::default()),
         }
     }
-    let places: Vec<usize> = remote.iter().map(|(place, ..)| *place).collect();
+    let places: Vec<usize> = remote.iter().map(|(place, _)| *place).collect();
     let (locals, remotes) = tokio::join!(
         probe_local::probe(&engine, local, limits, Arc::new(probe_local::look)),
-        batch::run(remote, limits, |(_, target, store, base)| {
-            probe_remote(engine.clone(), target, store, base)
+        batch::run(remote, limits, |(_, target)| {
+            probe_remote(engine.clone(), target)
         })
     );
     for (place, outcome) in places.into_iter().zip(remotes) {
@@ -81,14 +85,18 @@ fn answer(moved: Result<Moved, Fault>, requests: Snapshot) -> Value {
     }
 }
 
+/// A plain path, or one of the schemes that Lance reads as such.
+fn on_disk(uri: &str) -> bool {
+    match uri.split_once("://") {
+        Some((scheme, _)) => ["file", "file+uring"].contains(&scheme),
+        None => true,
+    }
+}
+
 /// Asks only what it must; every request counts, in money and in time. All of
 /// them go out at once: a target takes one round trip.
-async fn probe_remote(
-    engine: Arc<Engine>,
-    target: Target,
-    store: Arc<ObjectStore>,
-    base: Path,
-) -> Result<Moved, Fault> {
+async fn probe_remote(engine: Arc<Engine>, target: Target) -> Result<Moved, Fault> {
+    let (store, base) = engine.store(&target.uri).await?;
     let known = &target.fingerprint;
     if known.version == 0 {
         return Ok(Some("base version".to_owned()));

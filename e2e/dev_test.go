@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lancefleet/e2e/fleettest"
+	"lancefleet/e2e/temporaltest"
 	"lancefleet/web"
 )
 
@@ -26,7 +27,7 @@ func startDev(t *testing.T, stateDir string, args ...string) *fleettest.Process 
 	t.Helper()
 	args = append([]string{
 		"dev", "--http-addr", "127.0.0.1:0", "--temporal-addr", "127.0.0.1:0", "--temporal-ui-addr", "127.0.0.1:0",
-		"--state-dir", stateDir, "--temporal", fleettest.TemporalCLI(t), "--scan-interval", "1s",
+		"--state-dir", stateDir, "--temporal", temporaltest.Binary(t), "--scan-interval", "1s",
 	}, args...)
 	return fleettest.Start(t, nil, args...)
 }

@@ -77,32 +77,23 @@ func Native(tb testing.TB) string {
 	if target == "" {
 		target = filepath.Join(cache(), "target")
 	}
-	return tool(tb, "the native library", "LANCEFLEET_NATIVE", filepath.Join(target, "fast", "liblancefleet_native.so"), "")
-}
-
-// TemporalCLI is the path of the temporal program.
-func TemporalCLI(tb testing.TB) string {
-	tb.Helper()
-	return tool(tb, "a Temporal server", "LANCEFLEET_TEMPORAL", filepath.Join(cache(), "bin", "temporal"), "temporal")
+	return tool(tb, "the native library", "LANCEFLEET_NATIVE", filepath.Join(target, "fast", "liblancefleet_native.so"))
 }
 
 // Python is an interpreter that has lance-context and pylance.
 func Python(tb testing.TB) string {
 	tb.Helper()
-	return tool(tb, "Python with lance-context and pylance", "LANCEFLEET_PYTHON", filepath.Join(cache(), "venv", "bin", "python"), "")
+	return tool(tb, "Python with lance-context and pylance", "LANCEFLEET_PYTHON", filepath.Join(cache(), "venv", "bin", "python"))
 }
 
-// tool finds a program; a test that can't have it is noted as not run.
-func tool(tb testing.TB, what, variable, usual, name string) string {
+// tool finds a file; a test that can't have it is noted as not run.
+func tool(tb testing.TB, what, variable, usual string) string {
 	tb.Helper()
 	for _, path := range []string{os.Getenv(variable), usual} {
 		if info, err := os.Stat(path); path != "" && err == nil && !info.IsDir() {
 			return path
 		}
 	}
-	if path, err := exec.LookPath(name); name != "" && err == nil {
-		return path
-	}
-	notrun.Skip(tb, what, "not at "+usual+"; ./task setup makes it, "+variable+" names another")
+	notrun.Skip(tb, what, "not at "+usual+"; ./task native setup makes it, "+variable+" names another")
 	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"lancefleet/cmd/internal/child"
 	"lancefleet/cmd/internal/makefleet"
 	"lancefleet/lance"
+	"lancefleet/web"
 )
 
 type devCommand struct {
@@ -21,7 +22,6 @@ type devCommand struct {
 	NoDemo          bool    `help:"No demo fleet and no writers; wants --data-dir."`
 	DemoExperiments int     `help:"Size of the demo fleet." default:"60"`
 	Maintain        bool    `help:"Allow maintenance of --data-dir. This version has none yet: it only observes."`
-	HTTPAddr        string  `name:"http-addr" help:"Address of pages and API. Port 0 takes any free one." default:"127.0.0.1:8090" env:"HTTP_ADDR"`
 	TemporalAddr    string  `help:"Address of the Temporal server that this starts." default:"127.0.0.1:7233"`
 	TemporalUIAddr  string  `name:"temporal-ui-addr" help:"Address of Temporal's web UI." default:"127.0.0.1:8233"`
 	ScanInterval    seconds `help:"Between rounds." default:"5s" env:"SCAN_INTERVAL,STATS_SCAN_INTERVAL_SECS"`
@@ -29,6 +29,7 @@ type devCommand struct {
 	Temporal        string  `help:"Program that serves Temporal (the temporal CLI). Default: LANCEFLEET_TEMPORAL, the one that ./task built, PATH." env:"LANCEFLEET_TEMPORAL" placeholder:"FILE"`
 	fleetFlags
 	scanFlags
+	httpFlags
 }
 
 // temporalStart bounds how long the Temporal server may take to answer; the first
@@ -40,6 +41,9 @@ const stopGrace = 10 * time.Second
 
 // Run runs everything until the context ends.
 func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) error {
+	if c.Maintain {
+		log.Warn("--maintain: this version has no maintenance, it only observes")
+	}
 	place, err := c.place()
 	if err != nil {
 		return err
@@ -48,11 +52,15 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	web, err := listen("http-addr", c.HTTPAddr)
+	config, err := c.httpFlags.config()
 	if err != nil {
 		return err
 	}
-	defer web.Close()
+	listener, err := listen("http-addr", config.Addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	ports, err := reserve(
 		struct{ flag, address string }{"temporal-addr", c.TemporalAddr},
 		struct{ flag, address string }{"temporal-ui-addr", c.TemporalUIAddr})
@@ -64,7 +72,7 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 		return err
 	}
 	defer unlock()
-	dev := &devFleet{devCommand: c, place: place, io: io, log: log, web: web, temporal: ports[0], ui: ports[1]}
+	dev := &devFleet{devCommand: c, place: place, io: io, log: log, web: listener, pages: config, temporal: ports[0], ui: ports[1]}
 	return dev.run(ctx, server)
 }
 
@@ -75,6 +83,7 @@ type devFleet struct {
 	io           streams
 	log          *slog.Logger
 	web          net.Listener
+	pages        web.Config
 	temporal, ui hostPort
 }
 

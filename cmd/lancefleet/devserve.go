@@ -62,7 +62,7 @@ func (d *devFleet) data() dataFlags {
 }
 
 func (d *devFleet) webConfig() web.Config {
-	config := web.DefaultConfig()
+	config := d.pages
 	config.Addr, config.TemporalUI, config.RefreshEvery = d.web.Addr().String(), "http://"+d.ui.String(), time.Second
 	return config
 }

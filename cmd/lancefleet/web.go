@@ -26,7 +26,21 @@ type httpFlags struct {
 	MasterPort   int      `help:"Port of --http-addr, lance-context's name." hidden:"" env:"MASTER_PORT" default:"8090"`
 	Insecure     bool     `help:"Allow an address that others can reach. There are no accounts: they can pause the fleet and start rounds." env:"LANCEFLEET_INSECURE"`
 	AllowedHosts []string `help:"Names that a proxy in front sends as Host." env:"ALLOWED_HOSTS"`
-	TemporalUI   string   `name:"temporal-ui" help:"Address of Temporal's web UI, for links." env:"TEMPORAL_UI_URL"`
+}
+
+// config is web.Config as flags have it. It is checked before anybody can reach
+// the address.
+func (f httpFlags) config() (web.Config, error) {
+	config := web.DefaultConfig()
+	address, err := f.addr()
+	if err != nil {
+		return config, err
+	}
+	config.Addr, config.Insecure, config.AllowedHosts = address, f.Insecure, f.AllowedHosts
+	if err := config.Validate(); err != nil {
+		return config, usageError{err}
+	}
+	return config, nil
 }
 
 func (f httpFlags) addr() (string, error) {
@@ -43,20 +57,16 @@ type webCommand struct {
 	dataFlags
 	temporalFlags
 	httpFlags
+	TemporalUI string `name:"temporal-ui" help:"Address of Temporal's web UI, for links." env:"TEMPORAL_UI_URL"`
 }
 
 // Run serves until the context ends.
 func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
-	address, err := c.addr()
+	config, err := c.httpFlags.config()
 	if err != nil {
 		return err
 	}
-	config := web.DefaultConfig()
-	config.Addr, config.Insecure, config.AllowedHosts, config.TemporalUI = address, c.Insecure, c.AllowedHosts, c.TemporalUI
-	if err := config.Validate(); err != nil { // before anybody can reach it
-		return usageError{err}
-	}
-	listener, err := listen("http-addr", address)
+	listener, err := listen("http-addr", config.Addr)
 	if err != nil {
 		return err
 	}
@@ -72,7 +82,7 @@ func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer engine.Close()
-	config.TemporalNamespace = options.Namespace
+	config.TemporalNamespace, config.TemporalUI = options.Namespace, c.TemporalUI
 	server, err := newWebServer(webParts{config, c.dataFlags, engine.ReadOnly(), client, measured, log})
 	if err != nil {
 		return err

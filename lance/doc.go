@@ -28,8 +28,8 @@
 //
 // # Cancellation
 //
-// When the context of a call ends, the native side is told to stop and the call
-// returns once it has. A write that ends so may or may not have happened: look
+// When the context of a call ends, the native side drops its work at the next
+// point where it waits, and the call returns. A write that ends so may or may not have happened: look
 // before trying again. A call that finished before it noticed reports success.
 //
 // # Threads

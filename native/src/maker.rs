@@ -25,7 +25,7 @@
 //! What a worker does in one go. New rows have keys made from `seed`, so the
 //! same seed again updates them; `delete` removes that many keys of the base.
 //! They go through the MemWAL: with `flush` into a generation, without it they
-//! stay in the WAL. `append`, or a table without MemWAL: straight into the
+//! stay in the WAL, as after a crash. `append`, or a table without MemWAL: straight into the
 //! base. `shard` is a uuid or the name of a worker. Answers `{version, shard,
 //! epoch, keys:[..], deleted:[..]}`.
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::plan::{Plan, ShardPlan, base_key};
 use super::rows::{self, Dice};
 use super::schema::KEY;
-use super::wal::{self, End, Put};
+use super::wal::{self, Put};
 use super::{Spec, age};
 use crate::engine::Engine;
 use crate::error::Fault;
@@ -124,23 +124,19 @@ async fn fill_shard(
     let schema = spec.kind.schema();
     let mut dice = Dice::new(spec.seed ^ id.as_u64_pair().0);
     let mut rows = |keys: &[String]| rows::batch(&schema, KEY, keys, &mut dice, written_at);
-    let mut puts = Vec::new();
-    for (number, keys) in plan.generations.iter().enumerate() {
-        puts.push(Put::Rows(rows(keys)?));
-        if number + 1 == plan.generations.len() && !plan.tombstones.is_empty() {
-            puts.push(Put::Delete(rows::key_batch(
-                &schema,
-                KEY,
-                &plan.tombstones,
-            )?));
-        }
-        puts.push(Put::Flush);
+    let mut generations = Vec::new();
+    for keys in &plan.generations {
+        generations.push(vec![Put::Rows(rows(keys)?)]);
     }
-    let mut end = End::Close;
+    if let (Some(last), false) = (generations.last_mut(), plan.tombstones.is_empty()) {
+        let keys = rows::key_batch(&schema, KEY, &plan.tombstones)?;
+        last.push(Put::Delete(keys));
+    }
+    if !generations.is_empty() || plan.stranded.is_empty() {
+        wal::write_generations(dataset, id, generations).await?;
+    }
     if !plan.stranded.is_empty() {
-        puts.push(Put::Rows(rows(&plan.stranded)?));
-        end = End::Kill;
+        wal::write_and_die(dataset, id, vec![Put::Rows(rows(&plan.stranded)?)]).await?;
     }
-    wal::write(dataset, id, puts, end).await?;
     Ok(())
 }

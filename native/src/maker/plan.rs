@@ -170,6 +170,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_last_generation_updates_is_not_deleted_in_it() {
+        let plan = Plan::new(&Spec {
+            fragments: 1,
+            shards: 1,
+            rows: 5,
+            generations: 5,
+            ..spec()
+        });
+        let shard = &plan.unwrap().shards[0];
+        assert_eq!(shard.generations[4][4], base_key(4));
+        assert_eq!(shard.tombstones, [base_key(3), base_key(2)]);
+    }
+
+    #[test]
     fn live_keys_are_base_and_new_keys_without_the_deleted() {
         let plan = Plan::new(&spec()).unwrap();
         // 20 of the base, 2 shards * 3 generations * 8 new ones, 2 * 2 deleted.

@@ -97,6 +97,11 @@ fn values(field: &Field, rows: usize, dice: &mut Dice, now_ms: i64) -> Option<Ar
             let value = |_| format!("{name}-{}", dice.roll(1000));
             Arc::new(StringArray::from_iter_values(each.map(value)))
         }
+        // lance-context parses these as JSON.
+        DataType::LargeUtf8 if field.name().ends_with("metadata") => {
+            let value = |_| format!("{{\"step\":{}}}", dice.roll(1000));
+            Arc::new(LargeStringArray::from_iter_values(each.map(value)))
+        }
         DataType::LargeUtf8 => Arc::new(LargeStringArray::from_iter_values(
             each.map(|_| sentence(dice)),
         )),
@@ -152,7 +157,7 @@ fn sentence(dice: &mut Dice) -> String {
 
 /// Payloads are rare and small.
 fn payload(row: usize, dice: &mut Dice) -> Option<Vec<u8>> {
-    (row % 4 == 0).then(|| {
+    row.is_multiple_of(4).then(|| {
         let length = 32 + usize::from(dice.roll(96));
         (0..length).map(|_| dice.roll(256) as u8).collect()
     })

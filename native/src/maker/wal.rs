@@ -1,10 +1,12 @@
-//! Writing through a MemWAL as a worker does: claim the shard, put, flush, leave.
+//! Writing through a MemWAL as workers do: claim the shard, put, leave.
 
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use lance::Dataset;
-use lance::dataset::mem_wal::{DatasetMemWalExt, ShardWriter, ShardWriterConfig};
+use lance::dataset::mem_wal::{
+    BatchDurableWatcher, DatasetMemWalExt, ShardWriter, ShardWriterConfig,
+};
 use uuid::Uuid;
 
 use crate::error::Fault;
@@ -20,64 +22,85 @@ pub enum Put {
     Rows(RecordBatch),
     /// Rows that carry only keys.
     Delete(RecordBatch),
-    /// Whatever was put so far becomes a generation.
-    Flush,
 }
 
-/// How a writer leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Closed: everything is in a generation.
-    Close,
-    /// Killed: what was acknowledged since the last flush is in the WAL only.
-    Kill,
-}
-
-/// Opens the shard, writes, leaves. Every put is durable before the next.
-/// Answers the epoch it had claimed.
-pub async fn write(dataset: &Dataset, shard: Uuid, puts: Vec<Put>, end: End) -> Result<u64, Fault> {
-    let config = config(&puts);
+/// A worker that ends well: each element of `generations` becomes one
+/// generation, and what a predecessor left in the WAL becomes part of the
+/// first. Answers the epoch it had claimed.
+pub async fn write_generations(
+    dataset: &Dataset,
+    shard: Uuid,
+    generations: Vec<Vec<Put>>,
+) -> Result<u64, Fault> {
+    // The flush itself writes the WAL entry, and so knows what it covers. An
+    // entry written before it by the clock may be acknowledged a moment before
+    // the writer remembers its position: then the flush cursor lags behind it.
+    let config = config(generations.iter().flatten())
+        .with_max_wal_flush_interval(Duration::from_secs(3600))
+        .with_max_wal_buffer_size(usize::MAX);
     let writer = Box::pin(dataset.mem_wal_writer(shard, config)).await?;
     let epoch = writer.epoch();
-    let outcome = put_all(&writer, puts).await;
-    // A writer that is only dropped leaves its tasks behind.
-    match (&outcome, end) {
-        (Ok(()), End::Close) => Box::pin(writer.close()).await?,
-        _ => writer.abort().await?,
+    match flush_each(&writer, generations).await {
+        Ok(()) => Box::pin(writer.close()).await?,
+        Err(fault) => {
+            // A writer that is only dropped leaves its tasks behind.
+            writer.abort().await?;
+            return Err(fault);
+        }
     }
+    Ok(epoch)
+}
+
+async fn flush_each(writer: &ShardWriter, generations: Vec<Vec<Put>>) -> Result<(), Fault> {
+    for puts in generations {
+        for put in puts {
+            if let Some(mut watcher) = start(writer, put).await? {
+                watcher.wait_indexed().await?;
+            }
+        }
+        writer.force_freeze_active().await?.wait().await?;
+    }
+    Ok(())
+}
+
+/// A worker that is killed: its puts are acknowledged, one WAL entry each, and
+/// in no generation. Answers the epoch it had claimed.
+pub async fn write_and_die(dataset: &Dataset, shard: Uuid, puts: Vec<Put>) -> Result<u64, Fault> {
+    let config = config(puts.iter()).with_max_wal_flush_interval(Duration::from_millis(1));
+    let writer = Box::pin(dataset.mem_wal_writer(shard, config)).await?;
+    let epoch = writer.epoch();
+    let outcome = acknowledge_each(&writer, puts).await;
+    writer.abort().await?;
     outcome.map(|()| epoch)
 }
 
-async fn put_all(writer: &ShardWriter, puts: Vec<Put>) -> Result<(), Fault> {
+async fn acknowledge_each(writer: &ShardWriter, puts: Vec<Put>) -> Result<(), Fault> {
     for put in puts {
-        match put {
-            Put::Rows(rows) => {
-                writer.put(vec![rows]).await?;
-            }
-            Put::Delete(keys) => {
-                writer.delete(vec![keys]).await?;
-            }
-            Put::Flush => writer.force_freeze_active().await?.wait().await?,
+        if let Some(mut watcher) = start(writer, put).await? {
+            watcher.wait().await?;
         }
     }
     Ok(())
 }
 
-/// Generations end where we say, not where a limit is reached; and nobody wants
-/// to wait for the next tick of the WAL's clock.
-fn config(puts: &[Put]) -> ShardWriterConfig {
+async fn start(writer: &ShardWriter, put: Put) -> Result<Option<BatchDurableWatcher>, Fault> {
+    let (_, watcher) = match put {
+        Put::Rows(rows) => writer.put_no_wait(vec![rows]).await?,
+        Put::Delete(keys) => writer.delete_no_wait(vec![keys]).await?,
+    };
+    Ok(watcher)
+}
+
+/// Generations end where we say, not where a limit is reached.
+fn config<'a>(puts: impl Iterator<Item = &'a Put> + Clone) -> ShardWriterConfig {
+    let batches = puts.clone().count();
     let rows: usize = puts
-        .iter()
-        .map(|put| match put {
-            Put::Rows(rows) | Put::Delete(rows) => rows.num_rows(),
-            Put::Flush => 0,
-        })
+        .map(|(Put::Rows(rows) | Put::Delete(rows))| rows.num_rows())
         .sum();
     ShardWriterConfig::default()
         .with_durable_write(true)
-        .with_max_wal_flush_interval(Duration::from_millis(1))
         .with_max_memtable_rows(rows + 1024)
-        .with_max_memtable_batches(puts.len() + 64)
+        .with_max_memtable_batches(batches + 64)
         .with_max_memtable_size(1 << 30)
         .with_max_unflushed_memtable_bytes(3 << 30)
         .with_stats_log_interval(None)

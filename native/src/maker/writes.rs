@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::rows::{self, Dice};
 use super::schema::KEY;
-use super::wal::{self, End, Put};
+use super::wal::{self, Put};
 use crate::call::Reply;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
@@ -144,11 +144,13 @@ async fn through_wal(
         let keys = rows::key_batch(&work.schema, &work.key, &work.deletes)?;
         puts.push(Put::Delete(keys));
     }
-    let end = match request.flush {
-        true => End::Close,
-        false => End::Kill,
+    let epoch = match request.flush {
+        true => {
+            let generations = if puts.is_empty() { vec![] } else { vec![puts] };
+            wal::write_generations(dataset, shard, generations).await?
+        }
+        false => wal::write_and_die(dataset, shard, puts).await?,
     };
-    let epoch = wal::write(dataset, shard, puts, end).await?;
     Ok(json!({
         "version": dataset.version_id(),
         "shard": shard.to_string(),

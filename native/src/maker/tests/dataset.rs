@@ -80,6 +80,21 @@ async fn a_rollout_looks_like_one_of_lance_context() {
     // The shard of every embedded store, and that of a named worker.
     assert_eq!(facts["shards"][0], "02e81b29-f150-54b9-9a08-ce75944f6889");
     assert_eq!(facts["shards"][1], wal::shard_of("worker-1").to_string());
+    // Its readers parse these.
+    let metadata = dataset
+        .scan()
+        .project(&["metadata"])
+        .unwrap()
+        .try_into_batch()
+        .await
+        .unwrap();
+    for text in metadata.column(0).as_string::<i64>().iter() {
+        assert!(
+            serde_json::from_str::<Value>(text.unwrap())
+                .unwrap()
+                .is_object()
+        );
+    }
     let index = dataset.mem_wal_index_details().await.unwrap().unwrap();
     assert_eq!(index.num_shards, 1);
 }
@@ -178,6 +193,7 @@ async fn an_old_experiment_looks_old_everywhere_and_is_whole() {
     // The manifests were written anew: nothing of them was lost.
     let dataset = place.open("a").await;
     dataset.validate().await.unwrap();
+    assert!(dataset.manifest().transaction_section.is_some());
     for version in 1..=2 {
         let transaction = dataset.read_transaction_by_version(version).await.unwrap();
         assert!(transaction.is_some(), "of version {version}");
@@ -185,6 +201,7 @@ async fn an_old_experiment_looks_old_everywhere_and_is_whole() {
     assert!(dataset.mem_wal_index_details().await.unwrap().is_some());
     assert_eq!(facts["keys"], place.live_keys("a").await.len());
     assert_eq!(place.shards("a").await[0].tail.len(), 2);
+    // The first writer made the generations, the second died.
     let written = place.write("a", json!({ "rows": 1, "flush": true })).await;
-    assert_eq!(written["epoch"], 2);
+    assert_eq!(written["epoch"], 3);
 }

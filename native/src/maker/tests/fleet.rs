@@ -44,6 +44,15 @@ async fn a_fleet_is_made_of_copies_that_share_nothing() {
             .manifest()
             .timestamp();
     assert!(fresh.num_minutes() < 10);
+    #[cfg(unix)]
+    for path in files(&place.dir.path().join("data dir")) {
+        use std::os::unix::fs::MetadataExt;
+        let metadata = path.metadata().unwrap();
+        assert!(
+            metadata.is_dir() || metadata.nlink() == 1,
+            "{path:?} is shared"
+        );
+    }
     // A write to one of two twins is not seen in the other.
     place
         .write(

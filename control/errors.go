@@ -66,9 +66,13 @@ func wrap(op, id string, err error) error {
 	return &Error{Class: classify(err), Op: op, ID: id, Err: err}
 }
 
+func isGone(err error) bool {
+	var gone *serviceerror.NotFound
+	return errors.As(err, &gone)
+}
+
 func classify(err error) string {
 	var (
-		notFound    *serviceerror.NotFound
 		denied      *serviceerror.PermissionDenied
 		invalid     *serviceerror.InvalidArgument
 		unavailable *serviceerror.Unavailable
@@ -79,7 +83,7 @@ func classify(err error) string {
 	switch {
 	case errors.As(err, &execution):
 		return workflows.ErrorClass(err)
-	case errors.As(err, &notFound):
+	case isGone(err):
 		return ClassGone
 	case errors.As(err, &denied):
 		return ClassDenied

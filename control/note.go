@@ -25,7 +25,23 @@ var notePattern = regexp.MustCompile(`(?s)^(.*) \(by (.*), (\d{4}-\d\d-\d\dT[\d:
 
 func (p Pause) note() string {
 	at := time.UnixMilli(p.At).UTC().Format("2006-01-02T15:04:05.000Z")
-	return fmt.Sprintf("%s (by %s, %s, %s)", p.Reason, p.By, at, p.EntryID)
+	signature := fmt.Sprintf(" (by %s, %s, %s)", cut(p.By, authorLimit), at, p.EntryID)
+	return cut(p.Reason, noteLimit-len(signature)) + signature
+}
+
+// The server refuses a note of more than 1,000 bytes. A reason that is cut here
+// stands in the journal in full.
+const (
+	noteLimit   = 1000
+	authorLimit = 100
+)
+
+// cut shortens a text to at most limit bytes, in between characters.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
 func parseNote(note string) Pause {

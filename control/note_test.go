@@ -1,7 +1,9 @@
 package control
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,4 +54,22 @@ func TestOnlyRoundsOfThisFleetCanBeReadThroughARoundsAddress(t *testing.T) {
 	for _, id := range []string{"lancefleet-scan-now", "blue/refresh/rollout:a", "lancefleet-scan-2026-01-02T03:04:05Z", ""} {
 		require.False(t, c.isRound(id), id)
 	}
+}
+
+func TestALongSummaryIsCutWhereTheServerWouldRefuseIt(t *testing.T) {
+	require.Equal(t, "short", summary("short"))
+	cut := summary(strings.Repeat("ä", 300))
+	require.LessOrEqual(t, len(cut), summaryLimit)
+	require.True(t, utf8.ValidString(cut))
+	require.True(t, strings.HasSuffix(cut, "…"))
+}
+
+func TestALongReasonIsCutButTellsStillWhoAndWhen(t *testing.T) {
+	p := Pause{EntryID: "6f1c9a52-0000-4000-8000-000000000001", By: strings.Repeat("who", 500), Reason: strings.Repeat("ü", 5000), At: 1}
+	require.LessOrEqual(t, len(p.note()), noteLimit)
+	got := parseNote(p.note())
+	require.Equal(t, p.EntryID, got.EntryID)
+	require.Equal(t, p.At, got.At)
+	require.True(t, strings.HasPrefix(p.By, strings.TrimSuffix(got.By, "…")))
+	require.True(t, strings.HasPrefix(p.Reason, strings.TrimSuffix(got.Reason, "…")))
 }

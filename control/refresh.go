@@ -31,6 +31,6 @@ func (c *Control) startRefresh(ctx context.Context, id fleet.ID, by string) (Sta
 		ID:                    c.names.Refresh(id),
 		TaskQueue:             c.names.ScanQueue(),
 		TypedSearchAttributes: attributes,
-		StaticSummary:         "observe " + id.String() + ", asked for by " + by,
+		StaticSummary:         summary("asked for by " + by + ": observe " + id.String()),
 	}, workflows.RefreshWorkflowName, workflows.RefreshArgs{Fleet: c.names.Fleet, IDs: []fleet.ID{id}, By: by})
 }

@@ -50,7 +50,7 @@ func (c *Control) StartScanWith(ctx context.Context, args workflows.ScanArgs, fu
 		TaskQueue:                c.names.ScanQueue(),
 		WorkflowExecutionTimeout: want.timeout(),
 		TypedSearchAttributes:    actionAttribute(workflows.ActionScan),
-		StaticSummary:            "round over " + args.DataDir + ", asked for by " + by,
+		StaticSummary:            summary("asked for by " + by + ": round over " + args.DataDir),
 	}, workflows.ScanWorkflowName, args)
 }
 
@@ -97,8 +97,7 @@ func (c *Control) isRound(workflowID string) bool {
 // ScanNowRunning says whether a directly started round runs.
 func (c *Control) ScanNowRunning(ctx context.Context) (bool, error) {
 	d, err := c.client.DescribeWorkflowExecution(ctx, c.names.ScanNow(), "")
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	if isGone(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -107,8 +106,17 @@ func (c *Control) ScanNowRunning(ctx context.Context) (bool, error) {
 	return d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
+// scanArgs asks the schedule what a round should look at. A busy server may let one
+// question wait for longer than a call may take, most of all just after the
+// schedule was created, so it is asked again.
 func (c *Control) scanArgs(ctx context.Context) (workflows.ScanArgs, error) {
 	state, err := c.Schedule(ctx)
+	for range startTries - 1 {
+		if ClassOf(err) != ClassUnreachable || ctx.Err() != nil {
+			break
+		}
+		state, err = c.Schedule(ctx)
+	}
 	if err != nil {
 		return workflows.ScanArgs{}, err
 	}

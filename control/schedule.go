@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -64,8 +63,7 @@ func (c *Control) EnsureSchedule(ctx context.Context, args workflows.ScanArgs, r
 // Schedule describes the schedule. A missing one is no error: Exists is false.
 func (c *Control) Schedule(ctx context.Context) (ScheduleState, error) {
 	d, err := c.handle(ctx).Describe(ctx)
-	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	if isGone(err) {
 		return ScheduleState{}, nil
 	}
 	if err != nil {
@@ -93,7 +91,11 @@ func (c *Control) Resume(ctx context.Context, by, reason string) error {
 // is lost, the worker's watchdog finds the entry's id in the note and makes up for it.
 func (c *Control) toggle(ctx context.Context, kind, by, reason string, change func(note string) error) error {
 	p := Pause{EntryID: uuid.NewString(), By: by, Reason: reason, At: c.now().UnixMilli()}
-	if err := change(p.note()); err != nil {
+	err := change(p.note())
+	if isGone(err) {
+		err = &Error{Class: ClassGone, Op: kind + " schedule", ID: c.names.ScanSchedule(), Err: ErrNoSchedule}
+	}
+	if err != nil {
 		return wrap(kind+" schedule", c.names.ScanSchedule(), err)
 	}
 	_ = c.Record(ctx, fleet.Action{ID: p.EntryID, At: p.At, Kind: kind, Outcome: "done", By: by, Why: reason})
@@ -107,7 +109,7 @@ func (c *Control) Record(ctx context.Context, entry fleet.Action) error {
 		ID:                    id,
 		TaskQueue:             c.names.ScanQueue(),
 		TypedSearchAttributes: actionAttribute(workflows.ActionRecord),
-		StaticSummary:         entry.Kind + " by " + entry.By,
+		StaticSummary:         summary(entry.Kind + " by " + entry.By),
 	}, workflows.RecordWorkflowName, entry)
 	return wrap("record "+entry.Kind, id, err)
 }

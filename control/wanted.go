@@ -76,7 +76,7 @@ func (w wantedSchedule) action() *client.ScheduleWorkflowAction {
 		TaskQueue:                w.names.ScanQueue(),
 		WorkflowExecutionTimeout: w.timeout(),
 		TypedSearchAttributes:    actionAttribute(workflows.ActionScan),
-		StaticSummary:            "round over " + w.args.DataDir,
+		StaticSummary:            summary("round over " + w.args.DataDir),
 	}
 }
 
@@ -115,3 +115,9 @@ func (w wantedSchedule) change(there client.Schedule) *client.Schedule {
 func actionAttribute(action string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(workflows.AttrAction).ValueSet(action))
 }
+
+// summaryLimit is the server's, in bytes: a longer one fails the start.
+const summaryLimit = 200
+
+// summary is a workflow's one line for Temporal's UI.
+func summary(text string) string { return cut(text, summaryLimit) }

@@ -31,6 +31,7 @@ func TestAFleetOnARealServer(t *testing.T) {
 		"a pause by ours tells who and why":                               pauseTellsWho,
 		"a lost schedule comes back paused":                               lostSchedule,
 		"two fleets share a namespace":                                    twoFleets,
+		"no schedule yet, and very long texts":                            longTexts,
 		"a foreign fleet is refused":                                      foreignRefused,
 		"changed settings reach the schedule and keep its pause":          settingsChange,
 		"a source that cannot be read fails the round with its class":     unreadableSource,
@@ -207,6 +208,24 @@ func foreignRefused(t *testing.T, e *lance.Engine, c client.Client) {
 	there, err := store.ReadIdentity(t.Context(), e, r.config.DataDir)
 	require.NoError(t, err)
 	require.Equal(t, id, there.FleetID, "a directory that lost its file gets its id back")
+}
+
+func longTexts(t *testing.T, e *lance.Engine, c client.Client) {
+	r := newRig(t, e, c, "long", "a")
+	long := strings.Repeat("why ", 1000)
+	require.ErrorIs(t, r.control.Pause(t.Context(), "alice", "too early"), control.ErrNoSchedule)
+	_, err := r.control.StartScan(t.Context(), false, "alice")
+	require.ErrorIs(t, err, control.ErrNoSchedule)
+	r.start()
+
+	require.NoError(t, r.control.Pause(t.Context(), long, long))
+	require.True(t, strings.HasPrefix(r.schedule().Reason, "why why"))
+	_, err = r.control.StartScan(t.Context(), false, long)
+	require.NoError(t, err)
+	_, err = r.control.Refresh(t.Context(), fleet.ID{Kind: fleet.Rollout, Name: "a"}, long)
+	require.NoError(t, err)
+	r.eventually("the pause is journalled", func() bool { return len(r.journalOf("pause")) == 1 })
+	require.Equal(t, long, r.journalOf("pause")[0].Why, "the journal keeps all of it")
 }
 
 func settingsChange(t *testing.T, e *lance.Engine, c client.Client) {

@@ -16,16 +16,18 @@ type completionCommand struct {
 // Run prints a script that completes commands and flags; docs/cli.md says where
 // each shell wants it.
 func (c *completionCommand) Run(io streams, app *kong.Application) error {
+	var script strings.Builder
 	switch c.Shell {
 	case "fish":
-		fishCompletion(io.out, app)
+		fishCompletion(&script, app)
 	case "zsh": // zsh runs bash's completions
-		fmt.Fprintln(io.out, "autoload -U +X bashcompinit && bashcompinit")
-		bashCompletion(io.out, app)
+		script.WriteString("autoload -U +X bashcompinit && bashcompinit\n")
+		bashCompletion(&script, app)
 	default:
-		bashCompletion(io.out, app)
+		bashCompletion(&script, app)
 	}
-	return nil
+	_, err := fmt.Fprint(io.out, script.String())
+	return err
 }
 
 func commandsOf(app *kong.Application) []*kong.Node {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,7 +53,7 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
-	config, err := c.httpFlags.config()
+	config, err := c.webConfig()
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (d *devFleet) run(ctx context.Context, server string) (err error) {
 // interrupted makes an end that was asked for a success: Ctrl-C is how this is left.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // what fails while everything stops is no failure
 	}
 	return err
 }
@@ -145,8 +146,8 @@ func watchServer(ctx context.Context, process *child.Process) error {
 func (d *devFleet) serverArgs() []string {
 	return []string{
 		"server", "start-dev", "--db-filename", d.place.file("temporal.db"), "--log-level", "warn",
-		"--ip", d.temporal.host, "--port", fmt.Sprint(d.temporal.port),
-		"--ui-ip", d.ui.host, "--ui-port", fmt.Sprint(d.ui.port),
+		"--ip", d.temporal.host, "--port", strconv.Itoa(d.temporal.port),
+		"--ui-ip", d.ui.host, "--ui-port", strconv.Itoa(d.ui.port),
 	}
 }
 

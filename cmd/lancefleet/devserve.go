@@ -31,7 +31,7 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 	}
 	defer client.Close()
 	data := d.data()
-	config, err := d.scanFlags.config(data, d.ScanInterval)
+	config, err := d.config(data, d.ScanInterval)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 	if err != nil {
 		return err
 	}
-	pages, err := newWebServer(webParts{d.webConfig(), data, engine.ReadOnly(), client, measured, d.log})
+	pages, err := newWebServer(webParts{d.servedConfig(), data, engine.ReadOnly(), client, measured, d.log})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (d *devFleet) data() dataFlags {
 	return data
 }
 
-func (d *devFleet) webConfig() web.Config {
+func (d *devFleet) servedConfig() web.Config {
 	config := d.pages
 	config.Addr, config.TemporalUI, config.RefreshEvery = d.web.Addr().String(), "http://"+d.ui.String(), time.Second
 	return config
@@ -89,7 +89,7 @@ func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error
 			_, err = fmt.Fprintf(d.io.out, "ready: http://%s\n", d.web.Addr())
 			return err
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // stopped before it was ready
 		case errors.Is(err, control.ErrNoSchedule): // the worker is about to make it
 		case control.ClassOf(err) == control.ClassUnreachable:
 			d.log.Warn("the first round is late", "error", err)
@@ -97,7 +97,7 @@ func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error
 			d.log.Error("the first round", "error", err)
 		}
 		if pause(ctx, redial) != nil {
-			return nil
+			return nil //nolint:nilerr // stopped before it was ready
 		}
 	}
 }

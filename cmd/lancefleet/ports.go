@@ -10,7 +10,7 @@ import (
 
 // listen opens the address that a flag names. Port 0 takes any free one.
 func listen(flag, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen("tcp", address) //nolint:noctx // a numeric address opens at once
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, usageError{fmt.Errorf("%s is in use: choose another address with --%s", address, flag)}
 	}

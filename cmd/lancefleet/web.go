@@ -30,7 +30,7 @@ type httpFlags struct {
 
 // config is web.Config as flags have it. It is checked before anybody can reach
 // the address.
-func (f httpFlags) config() (web.Config, error) {
+func (f httpFlags) webConfig() (web.Config, error) {
 	config := web.DefaultConfig()
 	address, err := f.addr()
 	if err != nil {
@@ -62,7 +62,7 @@ type webCommand struct {
 
 // Run serves until the context ends.
 func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
-	config, err := c.httpFlags.config()
+	config, err := c.webConfig()
 	if err != nil {
 		return err
 	}

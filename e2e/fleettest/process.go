@@ -3,7 +3,6 @@ package fleettest
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -194,7 +193,7 @@ func (p *Process) end() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	<-p.done
 	if p.tb.Failed() {
-		p.tb.Log(fmt.Sprintf("--- %s said:\n%s", p.name, p.Output()))
+		p.tb.Logf("--- %s said:\n%s", p.name, p.Output())
 	}
 }
 

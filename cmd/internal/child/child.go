@@ -35,8 +35,8 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.Path, err)
 	}
-	defer log.Close() // the child has its own copy
-	cmd := exec.Command(c.Path, c.Args...)
+	defer log.Close()                      // the child has its own copy
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // it lives until Stop, or as long as this process
 	cmd.Stdout, cmd.Stderr = log, log
 	p := &Process{command: c, cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)

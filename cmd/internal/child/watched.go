@@ -23,7 +23,7 @@ func startWatched(cmd *exec.Cmd) (release func(), err error) {
 		write.Close()
 		return nil, err
 	}
-	watch := exec.Command("sh", "-c", watcher, strconv.Itoa(cmd.Process.Pid))
+	watch := exec.Command("sh", "-c", watcher, strconv.Itoa(cmd.Process.Pid)) //nolint:noctx // it must outlive everything here
 	watch.Stdin = read
 	if err := watch.Start(); err != nil {
 		write.Close()

@@ -2,7 +2,7 @@ package makefleet
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -23,7 +23,7 @@ const (
 func Live(ctx context.Context, engine *lance.Engine, dataDir string, plan Plan, log *slog.Logger) error {
 	written := plan.written(dataDir)
 	if len(written) == 0 {
-		return fmt.Errorf("live: no experiment to write to")
+		return errors.New("live: no experiment to write to")
 	}
 	ticker := time.NewTicker(liveEvery / time.Duration(len(written)))
 	defer ticker.Stop()

@@ -1,6 +1,7 @@
 package makefleet
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -41,11 +42,11 @@ func (p Plan) Validate() error {
 	case p.ColdShare < 0 || p.ColdShare > 1:
 		return fmt.Errorf("cold-share %v: 0 to 1 is allowed", p.ColdShare)
 	case p.Shards == 0 && (p.Tombstones || p.Stranded):
-		return fmt.Errorf("shards 0: at least 1 is allowed with tombstones or stranded")
+		return errors.New("shards 0: at least 1 is allowed with tombstones or stranded")
 	case p.Generations == 0 && p.Tombstones:
-		return fmt.Errorf("generations 0: at least 1 is allowed with tombstones")
+		return errors.New("generations 0: at least 1 is allowed with tombstones")
 	case len(p.Kinds) == 0:
-		return fmt.Errorf("kinds: at least one of rollout, generic, table")
+		return errors.New("kinds: at least one of rollout, generic, table")
 	}
 	return nil
 }

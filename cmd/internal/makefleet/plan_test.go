@@ -17,8 +17,9 @@ func plan() Plan {
 }
 
 func TestTheSameSeedMakesTheSameFleet(t *testing.T) {
-	require.Equal(t, plan().Datasets("/d", now), plan().Datasets("/d", now))
-	require.Equal(t, plan().Templates(), plan().Templates())
+	again := plan()
+	require.Equal(t, plan().Datasets("/d", now), again.Datasets("/d", now))
+	require.Equal(t, plan().Templates(), again.Templates())
 	other := plan()
 	other.Seed = 8
 	require.NotEqual(t, plan().Datasets("/d", now), other.Datasets("/d", now))

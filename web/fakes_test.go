@@ -289,12 +289,24 @@ func addShards(r *fleet.Row, rnd *rand.Rand, age int64) {
 	r.RowsExact = r.PendingWAL == 0
 }
 
+// withShards is a rollout written so many minutes ago.
+func withShards(name string, age int64) fleet.Row {
+	r := healthy(fleet.Rollout, name, minutesAgo(age))
+	r.RowCount, r.Bytes = 384_210, 1_230_000_000
+	addShards(&r, rand.New(rand.NewPCG(3, 5)), age)
+	return r
+}
+
 func trouble(rows []fleet.Row) {
 	if len(rows) < 12 {
 		return
 	}
 	for i, change := range []func(*fleet.Row){
-		func(r *fleet.Row) { r.PendingWAL, r.LastWrite = 17_204, minutesAgo(0)-4000 },
+		func(r *fleet.Row) {
+			*r = withShards(r.Name, 0)
+			r.PendingWAL, r.LastWrite, r.Shards = 17_204, minutesAgo(0)-4000, r.Shards[:1]
+			r.Shards[0].Pending, r.Shards[0].CurrentGeneration = 17_204, 17_226
+		},
 		func(r *fleet.Row) {
 			r.Failures, r.FailingSince, r.NextAttemptAt = 4, minutesAgo(95), testNow.UnixMilli()+11*60_000
 			r.ErrorClass, r.Error, r.LastWrite = "unreachable", "observe s3://bucket/exp: connection reset by peer", minutesAgo(2)

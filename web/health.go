@@ -35,7 +35,7 @@ func health(row *fleet.Row, now int64) string {
 func failing(row *fleet.Row, now int64) string {
 	s := "The last observation failed"
 	if row.FailingSince > 0 {
-		s = "Observations fail since " + exact(row.FailingSince)
+		s = "Observations have failed since " + exact(row.FailingSince)
 	}
 	if row.ErrorClass != "" {
 		s += " (" + row.ErrorClass + ")"

@@ -10,8 +10,8 @@ import (
 )
 
 // view is one snapshot made ready for serving: found by id, sorted by any column,
-// with the decision of each row. It never changes once built, except that an
-// order is worked out when it is first asked for.
+// with the decision of each row. It never changes once built, except that an order
+// which the pages don't offer is worked out when it is first asked for.
 type view struct {
 	Snapshot
 	builtAt   int64 // unix ms; decisions were made then
@@ -62,6 +62,11 @@ func newView(s Snapshot, policy fleet.Policy, now int64) *view {
 		v.decisions[i] = fleet.Decide(*row, policy, fleet.History{}, now)
 		v.totals.add(row)
 		v.facets.add(row)
+	}
+	for c := range columns { // here, where nobody waits for it
+		if columns[c].title != "" {
+			v.sorted(c)
+		}
 	}
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"lancefleet/activities"
 	"lancefleet/control"
 	"lancefleet/e2e/temporaltest"
 	"lancefleet/fleet"
@@ -67,6 +68,10 @@ func roundsSeeWrites(t *testing.T, e *lance.Engine, c client.Client) {
 	old, _ := before.Row(row.ID)
 	require.Greater(t, row.PendingWAL, old.PendingWAL)
 
+	commits, err := activities.StatsCommits{Engine: e, URI: filepath.Join(r.config.DataDir, "_stats.rollout.lance")}.Since(t.Context(), before.Version)
+	require.NoError(t, err)
+	require.Len(t, commits, 1)
+	require.Equal(t, "round/"+changed.RoundID, commits[0].Action, "a retried commit finds the one that landed")
 	recorded, err := r.browser.Rounds.Latest(t.Context(), 1)
 	require.NoError(t, err)
 	require.Equal(t, changed, recorded[0])

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// Local is one fleet on local disk.
+type Local struct {
+	Experiments int     `json:"experiments"`
+	MakeSeconds float64 `json:"make_seconds"`
+	First       Round   `json:"first"` // knows nothing: everything is observed in full
+	Unchanged   []Round `json:"unchanged"`
+	Changed     []Round `json:"changed"` // 1 % written before each
+	Trials      []Poll  `json:"trials"`  // of the script, to find its best concurrency
+	Poll        *Poll   `json:"poll"`    // null = not run
+}
+
+// local measures one fleet, then the script on the same fleet with our programs
+// ended. Fleets, tables and libraries are in the page cache for both.
+func (b *bench) local(ctx context.Context, experiments int) (Local, error) {
+	l := Local{Experiments: experiments}
+	g := &ground{bench: b, name: fmt.Sprintf("local-%d", experiments), engine: b.engine}
+	g.dataDir = filepath.Join(b.dir, g.name)
+	defer g.end()
+	var err error
+	if l.MakeSeconds, err = g.make(ctx, experiments); err != nil {
+		return l, err
+	}
+	b.say("%s: made in %.1f s", g.name, l.MakeSeconds)
+	if err := b.localRounds(ctx, g, &l); err != nil {
+		return l, err
+	}
+	g.end()
+	if b.tools.python == "" {
+		return l, nil
+	}
+	if l.Trials, err = b.trials(ctx, g.experiments, nil); err != nil {
+		return l, err
+	}
+	p, err := b.poll(ctx, g.experiments, best(l.Trials).Concurrency, b.settings.Rounds, nil)
+	if err != nil {
+		return l, err
+	}
+	b.say("%s: script at concurrency %d, median %.2f s", g.name, p.Concurrency, median(p.Seconds))
+	l.Poll = &p
+	return l, b.dropUnlessKept(g.dataDir)
+}
+
+func (b *bench) localRounds(ctx context.Context, g *ground, l *Local) (err error) {
+	if err := g.serve(ctx); err != nil {
+		return err
+	}
+	if l.First, err = g.first(ctx); err != nil {
+		return err
+	}
+	b.say("%s: first round %.2f s", g.name, l.First.Seconds)
+	if err := resetPeak(g.worker.pid()); err != nil {
+		return fmt.Errorf("reset the peak memory of the worker: %w", err)
+	}
+	if l.Unchanged, err = several(ctx, b.settings.Rounds, g.unchanged); err != nil {
+		return err
+	}
+	b.say("%s: unchanged, median %.2f s", g.name, median(secondsOf(l.Unchanged)))
+	if l.Changed, err = several(ctx, b.settings.Rounds, g.touched); err != nil {
+		return err
+	}
+	b.say("%s: 1 %% changed, median %.2f s", g.name, median(secondsOf(l.Changed)))
+	return nil
+}

@@ -315,7 +315,9 @@ func trouble(rows []fleet.Row) {
 		func(r *fleet.Row) { r.MissingRounds, r.LastWrite = 1, minutesAgo(3) },
 		func(r *fleet.Row) { r.PendingWAL, r.LastWrite = 1830, minutesAgo(1) },
 		func(r *fleet.Row) {
-			r.Tags, r.Indexes, r.LastWrite = []string{"v1", "paper"}, []string{"id_idx"}, minutesAgo(4)
+			*r = withShards(r.Name, 4)
+			r.Tags, r.Indexes, r.LastMaintenance = []string{"v1", "paper"}, []string{"id_idx"}, minutesAgo(190)
+			r.LastCompaction, r.TotalCompactions = minutesAgo(190), 6
 		},
 	} {
 		change(&rows[2*i])

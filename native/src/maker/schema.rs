@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use serde::Deserialize;
+use serde_json::json;
 
 /// Key column of every kind.
 pub const KEY: &str = "id";
@@ -28,7 +29,7 @@ impl Kind {
     pub fn schema(self) -> SchemaRef {
         Arc::new(match self {
             Self::Rollout => Schema::new(rollout()),
-            Self::Generic => Schema::new(generic()),
+            Self::Generic => Schema::new_with_metadata(generic(), declared()),
             Self::Table => Schema::new(table()),
         })
     }
@@ -120,6 +121,31 @@ fn generic() -> Vec<Field> {
         optional("vec", DataType::FixedSizeList(vector, 8)),
         optional("n", DataType::Int64),
     ]
+}
+
+/// What a generic store was told about its columns; it does not open without.
+fn declared() -> HashMap<String, String> {
+    let string = |nullable| json!({ "type": "string", "large": false, "nullable": nullable });
+    let tags = json!({
+        "type": "list", "item": { "type": "string", "large": false }, "nullable": true,
+    });
+    let vector = json!({ "type": "vector", "dim": 8, "metric": "cosine", "nullable": true });
+    let columns = json!({ "columns": [
+        [KEY, string(false)],
+        ["user", string(true)],
+        ["score", { "type": "float32", "nullable": true }],
+        ["tags", tags],
+        ["vec", vector],
+        ["n", { "type": "int64", "nullable": true }],
+    ] });
+    HashMap::from([
+        ("lance-context:schema_spec", columns.to_string()),
+        ("lance-context:distance_metric:vec", "cosine".to_owned()),
+        ("lance-context:seal_on_add", "false".to_owned()),
+    ])
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect()
 }
 
 fn table() -> Vec<Field> {

@@ -100,6 +100,28 @@ async fn a_rollout_looks_like_one_of_lance_context() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_generic_store_knows_its_columns() {
+    let place = place();
+    place.make("a", json!({ "kind": "generic" })).await;
+    let dataset = place.open("a").await;
+    let declared = &dataset.schema().metadata["lance-context:schema_spec"];
+    let declared: Value = serde_json::from_str(declared).unwrap();
+    let declared: Vec<_> = declared["columns"].as_array().unwrap().iter().collect();
+    let names: Vec<_> = declared
+        .iter()
+        .map(|column| column[0].as_str().unwrap())
+        .collect();
+    let fields = &dataset.schema().fields;
+    assert_eq!(
+        names,
+        fields
+            .iter()
+            .map(|field| &field.name[..])
+            .collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_base_may_be_empty() {
     let place = place();
     let facts = place

@@ -61,6 +61,9 @@ func TestDevShowsALiveFleetWhenItSaysReady(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, found.Experiments[0].Name)
 
+	_, metrics := get(t, server+"/metrics")
+	require.Contains(t, metrics, "lancefleet_round_price_dollars_per_day 0\n", "requests to local disk cost nothing")
+
 	// The demo's writers make it live: a later round shows a newer write.
 	newest := *found.Experiments[0].LastWrite
 	require.Eventually(t, func() bool { return *list(t, server).Experiments[0].LastWrite > newest }, patience, 200*time.Millisecond)

@@ -59,15 +59,15 @@ func (s *Server) roundPage(ctx context.Context, limit, offset int) (RoundList, e
 // round adds the price of its requests: those of one round, every round of a day.
 func (s *Server) round(r fleet.RoundRecord, intervalSecs int64) Round {
 	out := Round{RoundRecord: r}
-	if onObjectStore(s.dataDir) && intervalSecs > 0 {
+	if OnObjectStore(s.dataDir) && intervalSecs > 0 {
 		price := s.config.Prices.PricePerDay(r.StorageRequests, intervalSecs)
 		out.PricePerDay = &price
 	}
 	return out
 }
 
-// onObjectStore is false where requests cost nothing.
-func onObjectStore(dir string) bool {
+// OnObjectStore says whether requests to a data directory cost money; on local disk they do not.
+func OnObjectStore(dir string) bool {
 	return strings.Contains(dir, "://") && !strings.HasPrefix(dir, "file://")
 }
 

@@ -127,6 +127,9 @@ func newWebServer(p webParts) (*web.Server, error) {
 	}
 	browser := store.NewBrowser(p.reader, dataDir, mode)
 	steer := control.New(p.client, workflows.Names{Fleet: p.data.Fleet})
+	if !web.OnObjectStore(dataDir) {
+		p.config.Prices = fleet.PriceSheet{}
+	}
 	shared := worker.Shared{Stats: browser.Stats, Rounds: browser.Rounds, Control: steer, Reader: p.reader}
 	if err := p.metrics.RegisterShared(shared, metrics.SharedOptions{Prices: p.config.Prices, Log: p.log}); err != nil {
 		return nil, err

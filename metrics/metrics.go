@@ -80,7 +80,10 @@ func New() *Metrics {
 // Handler serves the registry. A collector that fails costs its own metrics, not
 // the answer.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(m.Registry, promhttp.HandlerOpts{
+		ErrorHandling:      promhttp.ContinueOnError,
+		DisableCompression: true, // the web server compresses; twice is unreadable to Prometheus
+	})
 }
 
 // ObserveHTTP counts an answered request. route is the pattern, never the path

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -42,7 +43,7 @@ func Locate(dataDir, uri string) (string, error) {
 	uri = strings.TrimSpace(uri)
 	switch {
 	case uri == "":
-		return "", fmt.Errorf("uri is empty")
+		return "", errors.New("uri is empty")
 	case scheme.MatchString(uri) || filepath.IsAbs(uri):
 		return cleanURI(uri)
 	case isLocal(dataDir):
@@ -72,10 +73,10 @@ func isLocal(clean string) bool { return !scheme.MatchString(clean) }
 
 func cleanURI(s string) (string, error) {
 	if s == "" {
-		return "", fmt.Errorf("is empty")
+		return "", errors.New("is empty")
 	}
 	if strings.ContainsAny(s, "\x00\n\r") {
-		return "", fmt.Errorf("has control characters")
+		return "", errors.New("has control characters")
 	}
 	if !scheme.MatchString(s) {
 		return filepath.Clean(s), nil
@@ -91,13 +92,13 @@ func cleanURI(s string) (string, error) {
 func localPath(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return "", fmt.Errorf("is no file url")
+		return "", errors.New("is no file url")
 	}
 	if u.Host != "" && !strings.EqualFold(u.Host, "localhost") {
 		return "", fmt.Errorf("file url names the host %q: write file:///%s/... or a path", u.Host, u.Host)
 	}
 	if u.Path == "" || u.RawQuery != "" {
-		return "", fmt.Errorf("file url must hold an absolute path and nothing else")
+		return "", errors.New("file url must hold an absolute path and nothing else")
 	}
 	return filepath.Clean(u.Path), nil
 }
@@ -108,10 +109,10 @@ func cleanURL(name, rest string) (string, error) {
 	bucket, key, _ := strings.Cut(rest, "/")
 	// az://container@account is an address; a colon before the @ is a secret.
 	if user, _, found := strings.Cut(bucket, "@"); found && strings.Contains(user, ":") {
-		return "", fmt.Errorf("holds credentials: give them in the environment")
+		return "", errors.New("holds credentials: give them in the environment")
 	}
 	if bucket == "" && name != "memory" {
-		return "", fmt.Errorf("names no bucket")
+		return "", errors.New("names no bucket")
 	}
 	for part := range strings.SplitSeq(key, "/") {
 		if part == ".." || part == "." {

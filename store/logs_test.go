@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -59,7 +60,7 @@ func roundsOrder(t *testing.T, b *backend) {
 func logsEveryField(t *testing.T, b *backend) {
 	var n int64
 	var full, bare fleet.RoundRecord
-	fill(reflect.ValueOf(&full).Elem(), &n)
+	fill(t, reflect.ValueOf(&full).Elem(), &n)
 	bare.RoundID = "bare"
 	w := newRounds(b)
 	require.NoError(t, w.Append(t.Context(), full))
@@ -69,7 +70,7 @@ func logsEveryField(t *testing.T, b *backend) {
 	require.Equal(t, []fleet.RoundRecord{full, bare}, got)
 
 	var action fleet.Action
-	fill(reflect.ValueOf(&action).Elem(), &n)
+	fill(t, reflect.ValueOf(&action).Elem(), &n)
 	require.NoError(t, newJournal(b).Append(t.Context(), action, fleet.Action{ID: "bare"}))
 	actions, err := newJournal(b).Latest(t.Context(), 0)
 	require.NoError(t, err)
@@ -154,7 +155,7 @@ func TestRoundsAreKeptThirtyDays(t *testing.T) {
 	const day = 24 * 3600 * 1000
 	var rounds []fleet.RoundRecord
 	for n := range int64(40) {
-		rounds = append(rounds, fleet.RoundRecord{RoundID: fmt.Sprint(n), StartedAt: (100 - n) * day})
+		rounds = append(rounds, fleet.RoundRecord{RoundID: strconv.FormatInt(n, 10), StartedAt: (100 - n) * day})
 	}
 	require.Len(t, store.TrimRounds(rounds), 31)
 	require.Len(t, store.TrimRounds(make([]fleet.RoundRecord, 20_000)), 10_000)
@@ -176,4 +177,22 @@ func TestAPauseIsRememberedHoweverOld(t *testing.T) {
 		ids = append(ids, a.ID)
 	}
 	require.Equal(t, []string{"new", "young", "pause"}, ids)
+}
+
+func TestAnActionThatTwoAttemptsAppendAtOnceCountsOnce(t *testing.T) {
+	b := memoryBackend()
+	action := fleet.Action{ID: "twice", At: 1, Kind: "pause", Outcome: "done"}
+	raced := false
+	b.memory.Before = func(op, _ string) error {
+		if op != "append" || raced {
+			return nil
+		}
+		raced = true // the second attempt looked before the first one appended
+		return newJournal(b).Append(t.Context(), action)
+	}
+	require.NoError(t, newJournal(b).Append(t.Context(), action))
+	require.EqualValues(t, 2, b.appends.Load())
+	got, err := newJournal(b).Latest(t.Context(), 0)
+	require.NoError(t, err)
+	require.Equal(t, []fleet.Action{action}, got)
 }

@@ -29,9 +29,12 @@ func newLogTable[T any](r Reader, uri string, c codec[T], id func(*T) string, at
 	return l
 }
 
-// decode sorts newest first. An append that was tried twice at the same moment
+// decode sorts newest first. The first column is the id. An append that was tried twice at the same moment
 // may be there twice: the first counts.
 func (l *logTable[T]) decode(t *lance.Table, _ Version) ([]T, error) {
+	if err := requireColumns(t, l.codec.columns[0].field.Name); err != nil {
+		return nil, err
+	}
 	rows := l.codec.decode(t)
 	seen := make(map[string]bool, len(rows))
 	rows = slices.DeleteFunc(rows, func(row T) bool {

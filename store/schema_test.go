@@ -196,7 +196,7 @@ func schemaUpstreamReads(t *testing.T, b *backend) {
 func schemaEveryField(t *testing.T, b *backend) {
 	var n int64
 	row := fleet.Row{}
-	fill(reflect.ValueOf(&row).Elem(), &n)
+	fill(t, reflect.ValueOf(&row).Elem(), &n)
 	row.ID = fleet.ID{Kind: fleet.Generic, Name: "full"}
 	other := fleet.UnknownRow(experiment(1))
 	marked := row
@@ -213,20 +213,21 @@ func schemaEveryField(t *testing.T, b *backend) {
 
 // fill gives every field another value that is neither zero nor unknown, so that
 // a field without a column can't come back.
-func fill(v reflect.Value, n *int64) {
+func fill(t *testing.T, v reflect.Value, n *int64) {
+	t.Helper()
 	*n++
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), n)
+			fill(t, v.Field(i), n)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		fill(v.Index(0), n)
-		fill(v.Index(1), n)
+		fill(t, v.Index(0), n)
+		fill(t, v.Index(1), n)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
+		fill(t, v.Elem(), n)
 	case reflect.String:
 		v.SetString("text-" + string(rune('a'+*n%26)) + string(rune('a'+*n/26%26)))
 	case reflect.Bool:
@@ -238,7 +239,7 @@ func fill(v reflect.Value, n *int64) {
 	case reflect.Float64:
 		v.SetFloat(float64(*n) / 4)
 	default:
-		panic("a field of kind " + v.Kind().String() + " needs a value here and a column in the table")
+		t.Fatalf("a field of kind %s needs a value here and a column in the table", v.Kind())
 	}
 }
 

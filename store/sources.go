@@ -134,7 +134,7 @@ func (s *Sources) Lookup(ctx context.Context, ref fleet.Ref) ([]fleet.Experiment
 }
 
 func (l *Listing) find(id fleet.ID) (int, bool) {
-	return slices.BinarySearchFunc(l.Experiments, id, func(e fleet.Experiment, id fleet.ID) int { return e.ID.Compare(id) })
+	return slices.BinarySearchFunc(l.Experiments, id, func(e fleet.Experiment, id fleet.ID) int { return e.Compare(id) })
 }
 
 // registryEdition is a registry at its newest version.
@@ -258,7 +258,7 @@ func (l *listingBuilder) problem(name, why string) {
 }
 
 func (l *listingBuilder) listing() Listing {
-	slices.SortFunc(l.experiments, func(a, b fleet.Experiment) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(l.experiments, func(a, b fleet.Experiment) int { return a.Compare(b.ID) })
 	slices.SortStableFunc(l.problems, func(a, b Problem) int { return strings.Compare(a.Name, b.Name) })
 	return Listing{Experiments: l.experiments, Problems: l.problems, From: l.from}
 }

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -140,11 +139,11 @@ func (b *backend) breakTable(t *testing.T, table string) {
 		}
 		return
 	}
-	objects, err := b.Writer.List(t.Context(), uri+"/_versions", 0)
+	objects, err := b.List(t.Context(), uri+"/_versions", 0)
 	require.NoError(t, err)
 	require.NotEmpty(t, objects)
 	for _, o := range objects {
-		_, err := b.Writer.Put(t.Context(), o.URI, []byte("cut"), lance.PutOptions{})
+		_, err := b.Put(t.Context(), o.URI, []byte("cut"), lance.PutOptions{})
 		require.NoError(t, err)
 	}
 }
@@ -272,6 +271,5 @@ func TestADataDirectoryThatIsNotThereIsAnError(t *testing.T) {
 	}
 	_, err := store.NewSources(b, b.dir, store.SourcesAuto).List(t.Context())
 	require.ErrorContains(t, err, "does not exist")
-	var e *lance.Error
-	require.True(t, errors.As(err, &e))
+	require.ErrorIs(t, err, lance.ErrGone)
 }

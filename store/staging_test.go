@@ -205,5 +205,5 @@ func TestPagesOfManyRowsAreSmall(t *testing.T) {
 	require.NoError(t, err)
 	t.Logf("%d bytes a row", len(object.Body)/len(rows))
 	require.Less(t, len(object.Body), 300*len(rows))
-	require.True(t, slices.IsSortedFunc(rows, func(a, b fleet.Row) int { return a.ID.Compare(b.ID) }))
+	require.True(t, slices.IsSortedFunc(rows, func(a, b fleet.Row) int { return a.Compare(b.ID) }))
 }

@@ -24,7 +24,7 @@ type Snapshot struct {
 
 // Row finds a row. It is part of the snapshot: don't change it.
 func (s *Snapshot) Row(id fleet.ID) (*fleet.Row, bool) {
-	at, found := slices.BinarySearchFunc(s.Rows, id, func(r fleet.Row, id fleet.ID) int { return r.ID.Compare(id) })
+	at, found := slices.BinarySearchFunc(s.Rows, id, func(r fleet.Row, id fleet.ID) int { return r.Compare(id) })
 	if !found {
 		return nil, false
 	}

@@ -149,7 +149,7 @@ func encodeRows(rows []fleet.Row) (arrow.RecordBatch, error) {
 		out[i].Row = rows[i]
 		out[i].splitMarks()
 	}
-	slices.SortFunc(out, func(a, b statsRow) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(out, func(a, b statsRow) int { return a.Compare(b.ID) })
 	for i := 1; i < len(out); i++ {
 		if out[i].ID == out[i-1].ID {
 			return nil, &lance.Error{Class: lance.Invalid, Op: "encode rows", Message: fmt.Sprintf("%s occurs twice", out[i].ID)}
@@ -174,7 +174,7 @@ func decodeRows(t *lance.Table) (rows []fleet.Row, badNames []string, err error)
 		decoded[i].joinMarks()
 		rows = append(rows, decoded[i].Row)
 	}
-	slices.SortStableFunc(rows, func(a, b fleet.Row) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(rows, func(a, b fleet.Row) int { return a.Compare(b.ID) })
 	return newestOfEach(rows), badNames, nil
 }
 

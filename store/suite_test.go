@@ -125,13 +125,13 @@ func (b *backend) write(t *testing.T, table string, record arrow.RecordBatch) {
 }
 
 func sortRows(rows []fleet.Row) {
-	slices.SortFunc(rows, func(a, b fleet.Row) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(rows, func(a, b fleet.Row) int { return a.Compare(b.ID) })
 }
 
 // put makes an object, and so the folders that it lies in.
 func (b *backend) put(t *testing.T, key, body string) {
 	t.Helper()
-	_, err := b.Writer.Put(t.Context(), b.dir+"/"+key, []byte(body), lance.PutOptions{})
+	_, err := b.Put(t.Context(), b.dir+"/"+key, []byte(body), lance.PutOptions{})
 	require.NoError(t, err)
 }
 
@@ -143,14 +143,14 @@ func (b *backend) drop(t *testing.T, table string) {
 		b.memory.Drop(uri)
 		return
 	}
-	objects, err := b.Writer.List(t.Context(), uri, 0)
+	objects, err := b.List(t.Context(), uri, 0)
 	require.NoError(t, err)
 	require.NotEmpty(t, objects)
 	var uris []string
 	for _, o := range objects {
 		uris = append(uris, o.URI)
 	}
-	_, err = b.Writer.Delete(t.Context(), uris...)
+	_, err = b.Delete(t.Context(), uris...)
 	require.NoError(t, err)
 }
 
@@ -165,7 +165,7 @@ func (b *backend) age(t *testing.T, table string) {
 			t.Fatal(err)
 		}
 	}
-	removed, err := b.Writer.CleanupVersions(t.Context(), b.dir+"/"+table, 0, 1)
+	removed, err := b.CleanupVersions(t.Context(), b.dir+"/"+table, 0, 1)
 	require.NoError(t, err)
 	require.Positive(t, removed)
 }

@@ -14,7 +14,7 @@ const (
 	// FileVariable names the file to which a line is appended for each test that
 	// is not run: its name, what was missing and why, separated by tabs.
 	FileVariable = "LANCEFLEET_NOT_RUN_FILE"
-	// RequireAllVariable, set to 1, makes a test that can't run a failure.
+	// RequireAllVariable makes, when it is 1, a test that can't run a failure.
 	RequireAllVariable = "LANCEFLEET_REQUIRE_ALL"
 )
 

@@ -200,10 +200,10 @@ func schemaEveryField(t *testing.T, b *backend) {
 	row.ID = fleet.ID{Kind: fleet.Generic, Name: "full"}
 	other := fleet.UnknownRow(experiment(1))
 	marked := row
-	marked.ID.Kind = fleet.Table
+	marked.Kind = fleet.Table
 	marked.Fingerprint.Shards = []fleet.ShardMark{row.Shards[0].ShardMark, row.Shards[1].ShardMark}
 	noMarks := row
-	noMarks.ID.Kind = fleet.Datagen
+	noMarks.Kind = fleet.Datagen
 	noMarks.Fingerprint.Shards = nil
 	s, w := newStats(b)
 	rows := []fleet.Row{noMarks, row, other, marked}

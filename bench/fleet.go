@@ -145,15 +145,22 @@ func (g *ground) check(ctx context.Context, observed int) (Round, error) {
 	if err != nil {
 		return r, err
 	}
-	got, skipped := r.Record, len(g.experiments)-observed
-	if got.Observed != int64(observed) || got.Skipped != int64(skipped) || got.Failed != 0 {
-		return r, fmt.Errorf("a round of %s observed %d, skipped %d and failed %d experiments; expected were %d, %d and none",
-			g.name, got.Observed, got.Skipped, got.Failed, observed, skipped)
-	}
-	if observed > 0 && got.CommittedVersion == nil {
-		return r, fmt.Errorf("a round of %s observed %d experiments and committed nothing: %+v", g.name, observed, got)
+	if err := verify(r.Record, len(g.experiments), observed); err != nil {
+		return r, fmt.Errorf("round %s of %s: %w", r.Record.RoundID, g.name, err)
 	}
 	return r, nil
+}
+
+func verify(got fleet.RoundRecord, experiments, observed int) error {
+	skipped := experiments - observed
+	if got.Observed != int64(observed) || got.Skipped != int64(skipped) || got.Failed != 0 {
+		return fmt.Errorf("observed %d, skipped %d and failed %d experiments; expected were %d, %d and none",
+			got.Observed, got.Skipped, got.Failed, observed, skipped)
+	}
+	if observed > 0 && got.CommittedVersion == nil {
+		return fmt.Errorf("observed %d experiments and committed nothing", observed)
+	}
+	return nil
 }
 
 // several runs rounds of one kind.

@@ -8,13 +8,12 @@ import (
 
 // Local is one fleet on local disk.
 type Local struct {
-	Experiments int     `json:"experiments"`
-	MakeSeconds float64 `json:"make_seconds"`
-	First       Round   `json:"first"` // knows nothing: everything is observed in full
-	Unchanged   []Round `json:"unchanged"`
-	Changed     []Round `json:"changed"` // 1 % written before each
-	Trials      []Poll  `json:"trials"`  // of the script, to find its best concurrency
-	Poll        *Poll   `json:"poll"`    // null = not run
+	Experiments int      `json:"experiments"`
+	MakeSeconds float64  `json:"make_seconds"`
+	First       Round    `json:"first"` // knows nothing: everything is observed in full
+	Unchanged   []Round  `json:"unchanged"`
+	Changed     []Round  `json:"changed"` // 1 % written before each
+	Scripts     []Script `json:"scripts"` // empty = not run
 }
 
 // local measures one fleet, then the script on the same fleet with our programs
@@ -34,17 +33,16 @@ func (b *bench) local(ctx context.Context, experiments int) (Local, error) {
 	}
 	g.end()
 	if b.tools.python == "" {
-		return l, nil
+		return l, b.dropUnlessKept(g.dataDir)
 	}
-	if l.Trials, err = b.trials(ctx, g.experiments, nil); err != nil {
-		return l, err
+	for _, look := range looks {
+		script, err := b.script(ctx, look, g.experiments)
+		if err != nil {
+			return l, err
+		}
+		b.say("%s: script %s, concurrency %d, median %.2f s", g.name, said(look), script.Poll.Concurrency, median(script.Poll.Seconds))
+		l.Scripts = append(l.Scripts, script)
 	}
-	p, err := b.poll(ctx, g.experiments, best(l.Trials).Concurrency, b.settings.Rounds, nil)
-	if err != nil {
-		return l, err
-	}
-	b.say("%s: script at concurrency %d, median %.2f s", g.name, p.Concurrency, median(p.Seconds))
-	l.Poll = &p
 	return l, b.dropUnlessKept(g.dataDir)
 }
 

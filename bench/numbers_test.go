@@ -22,7 +22,7 @@ func TestSlopeFindsSteadyGrowthUnderJumps(t *testing.T) {
 	var steady, noisy []float64
 	for i := range 50 {
 		steady = append(steady, 100+2*float64(i))
-		noisy = append(noisy, 100+2*float64(i)+map[bool]float64{true: 500}[i%17 == 3])
+		noisy = append(noisy, 100+2*float64(i)+map[bool]float64{true: 500}[i%17 == 0])
 	}
 	require.InDelta(t, 2, slope(steady), 1e-9)
 	require.InDelta(t, 2, slope(noisy), 0.2)

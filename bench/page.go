@@ -67,12 +67,16 @@ func (r *Report) pageLocal(p *strings.Builder) {
 		add(l, "first round (all observed)", roundCells([]Round{l.First}, l.Experiments), l.First.Memory.Peak)
 		add(l, "round, nothing changed", roundCells(l.Unchanged, l.Experiments), lastPeak(l.Unchanged))
 		add(l, fmt.Sprintf("round, %d changed", changed(l.Experiments)), roundCells(l.Changed, l.Experiments), lastPeak(l.Changed))
-		if l.Poll != nil {
-			add(l, fmt.Sprintf("script, concurrency %d", l.Poll.Concurrency), spreadCells(l.Poll.Seconds, l.Experiments, ""), l.Poll.PeakBytes)
+		for _, s := range l.Scripts {
+			add(l, scriptName(s.Poll), spreadCells(s.Poll.Seconds, l.Experiments, ""), s.Poll.PeakBytes)
 		}
 	}
 	rows.write(p)
 	r.pageTrials(p)
+}
+
+func scriptName(p Poll) string {
+	return fmt.Sprintf("script %s, concurrency %d", said(p.Look), p.Concurrency)
 }
 
 func (r *Report) pageTrials(p *strings.Builder) {
@@ -82,14 +86,13 @@ func (r *Report) pageTrials(p *strings.Builder) {
 	}
 	rows := table{head}
 	for _, l := range r.Local {
-		if len(l.Trials) == 0 {
-			continue
+		for _, s := range l.Scripts {
+			cells := []string{said(s.Poll.Look) + " " + thousands(s.Trials[0].Experiments) + " of " + thousands(l.Experiments)}
+			for _, trial := range s.Trials {
+				cells = append(cells, fmt.Sprintf("%.2f", spreadOf(trial.Seconds).Min))
+			}
+			rows = append(rows, cells)
 		}
-		cells := []string{thousands(l.Trials[0].Experiments) + " of " + thousands(l.Experiments)}
-		for _, trial := range l.Trials {
-			cells = append(cells, fmt.Sprintf("%.2f", spreadOf(trial.Seconds).Min))
-		}
-		rows = append(rows, cells)
 	}
 	if len(rows) > 1 {
 		rows.write(p)
@@ -112,7 +115,7 @@ func (r *Report) pageRemote(p *strings.Builder) {
 	add(fmt.Sprintf("round, %d changed", changed(n)), roundCells(remote.Changed, n), lastPeak(remote.Changed))
 	for _, poll := range remote.Polls {
 		each := float64(poll.Requests) / float64(max(1, len(poll.Seconds)*n))
-		add(fmt.Sprintf("script, concurrency %d", poll.Concurrency), spreadCells(poll.Seconds, n, fmt.Sprintf("%.2f", each)), poll.PeakBytes)
+		add(scriptName(poll), spreadCells(poll.Seconds, n, fmt.Sprintf("%.2f", each)), poll.PeakBytes)
 	}
 	rows.write(p)
 	c, rounds := remote.Counted, len(remote.Unchanged)
@@ -202,8 +205,9 @@ const method = `
 - A round is ` + "`lancefleet scan --wait --json`" + ` from start to exit: command, web server, Temporal (its development server with a database on disk), worker, commit, and the answer back. Worker, web server and Temporal are processes of
   their own on the same machine. Scheduled rounds are off. A round that did not look at every experiment, or did not find exactly what was written, ends the run.
 - "Changed" means that real writers flushed a generation in 1 % of the experiments before each round, others each time: the base version does not move.
-- The script is [bench/poll.py](../bench/poll.py): it opens every dataset with pylance in threads and reads version and number of fragments. It does less than a round: it sees no shards, no pending generations, no last write, and
-  keeps nothing. Its best concurrency is sought on a sample; ours keeps its defaults. Our programs are ended while it runs. The time to start Python and to import is not counted.
+- The script is [bench/poll.py](../bench/poll.py): it opens every dataset with pylance in threads and reads version, rows and number of fragments; in a second form it also lists the files of the write-ahead log. Both do less than a
+  round: they read no shard manifests, so they know neither pending generations nor the last write, and they keep nothing. Their best concurrency is sought on a sample; ours keeps its defaults. Our programs are ended while the script
+  runs. The time to start Python and to import is not counted.
 - Everything lies in the page cache, for both.
 - Latency is added by toxiproxy to each answer of the S3 server (versitygw), which runs on the same machine; fleets are made and written without it.
 - Requests per experiment are those of the round's own record, our tables included; local disk counts file operations the same way. For the script on S3 they are counted at the server.

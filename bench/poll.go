@@ -21,8 +21,25 @@ const (
 // concurrencies of the script that are tried.
 var concurrencies = []int{1, 4, 8, 16}
 
+// What the script looks at; see poll.py.
+const (
+	lookOpen = "open"
+	lookWAL  = "wal"
+)
+
+var looks = []string{lookOpen, lookWAL}
+
+// said is how a report calls them.
+func said(look string) string {
+	if look == lookWAL {
+		return "opens and lists WAL"
+	}
+	return "opens"
+}
+
 // Poll is what the polling script measured in one start.
 type Poll struct {
+	Look        string    `json:"look"` // what it looks at: open, wal
 	Experiments int       `json:"experiments"`
 	Concurrency int       `json:"concurrency"`
 	Seconds     []float64 `json:"seconds"` // of each round
@@ -30,17 +47,25 @@ type Poll struct {
 	Requests    int64     `json:"requests,omitempty"` // of all rounds, counted at the S3 server
 }
 
-func (b *bench) poll(ctx context.Context, experiments []fleet.Experiment, concurrency, rounds int, options map[string]string) (Poll, error) {
+// pollWork is one start of the script.
+type pollWork struct {
+	look                string
+	concurrency, rounds int
+	experiments         []fleet.Experiment
+	options             map[string]string // of the storage
+}
+
+func (b *bench) poll(ctx context.Context, w pollWork) (Poll, error) {
 	var uris strings.Builder
-	for _, e := range experiments {
+	for _, e := range w.experiments {
 		uris.WriteString(e.URI + "\n")
 	}
-	storage, err := json.Marshal(options)
+	storage, err := json.Marshal(w.options)
 	if err != nil {
 		return Poll{}, err
 	}
 	text, err := output(ctx, pollLimit, []string{"POLL_STORAGE_OPTIONS=" + string(storage)}, uris.String(),
-		b.tools.python, b.tools.script, strconv.Itoa(concurrency), strconv.Itoa(rounds))
+		b.tools.python, b.tools.script, strconv.Itoa(w.concurrency), strconv.Itoa(w.rounds), w.look)
 	if err != nil {
 		return Poll{}, err
 	}
@@ -51,18 +76,25 @@ func (b *bench) poll(ctx context.Context, experiments []fleet.Experiment, concur
 	return p, nil
 }
 
-// trials runs the script on a sample at each concurrency.
-func (b *bench) trials(ctx context.Context, experiments []fleet.Experiment, options map[string]string) ([]Poll, error) {
-	sample := experiments[:min(len(experiments), sampleSize)]
-	var trials []Poll
-	for _, concurrency := range concurrencies {
-		p, err := b.poll(ctx, sample, concurrency, trialRuns, options)
+// Script is the script on one local fleet.
+type Script struct {
+	Trials []Poll `json:"trials"` // on a sample, to find the best concurrency
+	Poll   Poll   `json:"poll"`   // at that
+}
+
+// script looks for the best concurrency on a sample, then runs on all.
+func (b *bench) script(ctx context.Context, look string, experiments []fleet.Experiment) (s Script, err error) {
+	w := pollWork{look: look, rounds: trialRuns, experiments: experiments[:min(len(experiments), sampleSize)]}
+	for _, w.concurrency = range concurrencies {
+		p, err := b.poll(ctx, w)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
-		trials = append(trials, p)
+		s.Trials = append(s.Trials, p)
 	}
-	return trials, nil
+	w.concurrency, w.rounds, w.experiments = best(s.Trials).Concurrency, b.settings.Rounds, experiments
+	s.Poll, err = b.poll(ctx, w)
+	return s, err
 }
 
 // best is the trial with the fastest round.

@@ -29,9 +29,12 @@ const (
 	deepEvery    = 4 // rounds: a quarter of the fleet is probed deep in each
 )
 
-// remotePolls are the concurrencies tried behind latency: waiting costs little, so
-// more may help.
-var remotePolls = []int{1, aimedAgainst, 32}
+// remotePolls are what the script is tried with behind latency: waiting costs
+// little, so more at once may help.
+var remotePolls = []pollWork{
+	{look: lookOpen, concurrency: 1}, {look: lookOpen, concurrency: aimedAgainst}, {look: lookOpen, concurrency: 32},
+	{look: lookWAL, concurrency: aimedAgainst}, {look: lookWAL, concurrency: 32},
+}
 
 func (b *bench) remote(ctx context.Context) (*Remote, error) {
 	dir := filepath.Join(b.dir, "s3")
@@ -118,13 +121,13 @@ func (r *remoteRun) polls(ctx context.Context) error {
 	if r.bench.tools.python == "" {
 		return nil
 	}
-	rounds := r.bench.settings.Rounds
-	for _, concurrency := range remotePolls {
+	for _, w := range remotePolls {
+		w.rounds, w.experiments, w.options = r.bench.settings.Rounds, r.ground.experiments, s3test.OptionsFor(r.endpoint)
 		before, err := r.server.Requests("")
 		if err != nil {
 			return err
 		}
-		p, err := r.bench.poll(ctx, r.ground.experiments, concurrency, rounds, s3test.OptionsFor(r.endpoint))
+		p, err := r.bench.poll(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -132,7 +135,7 @@ func (r *remoteRun) polls(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.bench.say("s3: script at concurrency %d, median %.2f s", concurrency, median(p.Seconds))
+		r.bench.say("s3: script %s, concurrency %d, median %.2f s", said(w.look), w.concurrency, median(p.Seconds))
 		p.Requests = after.Since(before).Total()
 		r.out.Polls = append(r.out.Polls, p)
 	}

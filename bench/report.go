@@ -107,7 +107,7 @@ func (r *Report) timesFaster() (times float64, ok bool) {
 		return 0, false
 	}
 	for _, p := range r.Remote.Polls {
-		if p.Concurrency == aimedAgainst {
+		if p.Look == lookOpen && p.Concurrency == aimedAgainst {
 			return median(p.Seconds) / median(secondsOf(r.Remote.Unchanged)), true
 		}
 	}

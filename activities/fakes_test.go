@@ -36,6 +36,7 @@ type fakeWorld struct {
 	requests  fleet.Requests
 	now       time.Time
 	swept     int
+	cleaned   []time.Duration // history that cleanups of _stats left
 
 	cleanedBelow uint64 // versions of `_stats` below are gone
 
@@ -221,6 +222,11 @@ func (s fakeStats) Commit(_ context.Context, base *store.Snapshot, rows []fleet.
 		}
 	}
 	return version, nil
+}
+
+func (s fakeStats) Cleanup(_ context.Context, olderThan time.Duration, _ int) (int64, error) {
+	s.cleaned = append(s.cleaned, olderThan)
+	return 0, nil
 }
 
 func (s fakeStats) RefreshRows(_ context.Context, rows []fleet.Row, addMissing bool) (uint64, error) {

@@ -63,6 +63,7 @@ type Snapshots interface {
 type SnapshotWriter interface {
 	Commit(ctx context.Context, base *store.Snapshot, rows []fleet.Row, props map[string]string) (uint64, error)
 	RefreshRows(ctx context.Context, rows []fleet.Row, addMissing bool) (uint64, error)
+	Cleanup(ctx context.Context, olderThan time.Duration, keep int) (removed int64, err error)
 }
 
 // Commits lists the newest commits of `_stats`, newest first, down to a version.

@@ -26,18 +26,21 @@ func newBench(s Settings) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := lance.Open(lance.Options{Library: t.native})
+	dir, err := os.MkdirTemp(s.Dir, "lancefleet-bench-")
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(s.Dir, "lancefleet-bench-")
+	b := &bench{settings: s, tools: t, begun: time.Now()}
+	if b.dir, err = filepath.Abs(dir); err == nil {
+		err = b.tools.pin(b.dir)
+	}
+	if err == nil {
+		b.engine, err = lance.Open(lance.Options{Library: b.tools.native})
+	}
 	if err != nil {
-		return nil, errors.Join(err, engine.Close())
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
-	return &bench{settings: s, tools: t, dir: dir, engine: engine, begun: time.Now()}, nil
+	return b, nil
 }
 
 // close ends what still runs and removes what was made.
@@ -52,7 +55,8 @@ func (b *bench) close() {
 		b.say("kept %s", b.dir)
 		return
 	}
-	if err := os.RemoveAll(b.dir); err != nil {
+	b.say("removing %s", b.dir)
+	if err := b.removeAll(); err != nil {
 		b.say("%v", err)
 	}
 }
@@ -66,7 +70,18 @@ func (b *bench) dropUnlessKept(dir string) error {
 	if b.settings.Keep {
 		return nil
 	}
-	return os.RemoveAll(dir)
+	return removeFleet(dir)
+}
+
+// removeAll removes everything; after a run that was cut short a fleet is left.
+func (b *bench) removeAll() error {
+	entries, err := os.ReadDir(b.dir)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			err = errors.Join(err, removeFleet(filepath.Join(b.dir, entry.Name())))
+		}
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
 }
 
 // measure runs everything, one after the other: two cores are shared by nothing else.

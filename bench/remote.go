@@ -32,7 +32,7 @@ const (
 // remotePolls are what the script is tried with behind latency: waiting costs
 // little, so more at once may help.
 var remotePolls = []pollWork{
-	{look: lookOpen, concurrency: 1}, {look: lookOpen, concurrency: aimedAgainst}, {look: lookOpen, concurrency: 32},
+	{look: lookOpen, concurrency: aimedAgainst}, {look: lookOpen, concurrency: 32},
 	{look: lookWAL, concurrency: aimedAgainst}, {look: lookWAL, concurrency: 32},
 }
 

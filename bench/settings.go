@@ -36,7 +36,7 @@ func parseSettings(args []string, stderr io.Writer) (Settings, error) {
 	f.StringVar(&sizes, "sizes", sizes, "experiments of the local fleets, separated by commas; empty: no local fleets")
 	f.IntVar(&s.Rounds, "rounds", 5, "rounds of each kind")
 	f.IntVar(&s.LatencyMS, "latency-ms", 20, "added to each answer of the S3 server")
-	f.IntVar(&s.S3Experiments, "s3-experiments", 300, "experiments on the S3 server; 0: left out")
+	f.IntVar(&s.S3Experiments, "s3-experiments", 2000, "experiments on the S3 server; 0: left out")
 	f.IntVar(&s.SoakRounds, "soak-rounds", 50, "rounds of each kind in which memory is watched; 0: left out")
 	f.IntVar(&s.WarmupRounds, "warmup-rounds", 20, "rounds before memory is watched")
 	f.IntVar(&s.SoakSize, "soak-size", 1000, "experiments of the fleet on which memory is watched")

@@ -50,6 +50,30 @@ func findTools() (tools, error) {
 	return t, nil
 }
 
+// pin puts what is measured where a build during the run does not replace it.
+func (t *tools) pin(dir string) error {
+	for _, path := range []*string{&t.lancefleet, &t.native} {
+		pinned := filepath.Join(dir, filepath.Base(*path))
+		if err := linkOrCopy(*path, pinned); err != nil {
+			return fmt.Errorf("pin %s: %w", *path, err)
+		}
+		*path = pinned
+	}
+	return nil
+}
+
+// linkOrCopy links where it can: builds replace their results by renaming.
+func linkOrCopy(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o755)
+}
+
 // checkout is the folder of the repository that bench was built from.
 func checkout() string {
 	_, file, _, _ := runtime.Caller(0)

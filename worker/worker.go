@@ -78,25 +78,22 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 // belong to another fleet; it waits while Temporal can't be reached. Call it once.
 func (w *Worker) Run(ctx context.Context) error {
 	var identity store.Identity
+	var tw worker.Worker
 	err := w.untilReachable(ctx, func() (err error) {
-		identity, err = w.prepare(ctx)
+		if identity, err = w.prepare(ctx); err != nil {
+			return err
+		}
+		tw, err = w.start(identity.FleetID)
 		return err
 	})
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil // told to stop before it had begun
 	}
 	if err != nil {
 		return err
 	}
-	args := w.config.scanArgs(identity.FleetID)
-	tw, err := w.temporalWorker(identity.FleetID)
-	if err != nil {
-		return err
-	}
-	if err := tw.Start(); err != nil {
-		return fmt.Errorf("start worker: %w", err)
-	}
 	defer tw.Stop()
+	args := w.config.scanArgs(identity.FleetID)
 	close(w.ready)
 	w.deps.Log.InfoContext(ctx, "worker runs", "fleet", w.config.Fleet, "fleet_id", identity.FleetID,
 		"data_dir", w.config.DataDir, "queue", w.config.names().ScanQueue())
@@ -134,6 +131,19 @@ func (w *Worker) untilReachable(ctx context.Context, try func() error) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// start begins to take work. One that could not start is never started again: the
+// next try makes a new one.
+func (w *Worker) start(fleetID string) (worker.Worker, error) {
+	tw, err := w.temporalWorker(fleetID)
+	if err != nil {
+		return nil, err
+	}
+	if err := tw.Start(); err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	return tw, nil
 }
 
 func (w *Worker) temporalWorker(fleetID string) (worker.Worker, error) {

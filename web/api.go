@@ -217,7 +217,7 @@ type Readiness struct {
 }
 
 // ErrorBody is the body of every error.
-type ErrorBody struct {
+type ErrorBody struct { //nolint:errname // it is a body first, and part of the API by this name
 	Message    string   `json:"error" doc:"What went wrong, in words"`
 	Candidates []string `json:"candidates,omitempty" doc:"With 409: what the name could mean"`
 	status     int

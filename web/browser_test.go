@@ -64,7 +64,7 @@ type tab struct {
 
 // open opens a tab. What the page's console complains about (an exception, a
 // script that the policy refused) fails the test.
-func open(t *testing.T, browser context.Context, width int64, scripts bool) tab {
+func open(browser context.Context, t *testing.T, width int64, scripts bool) tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
@@ -162,17 +162,17 @@ func (b tab) fits() {
 
 func TestPagesInABrowser(t *testing.T) {
 	browser := chromium(t)
-	t.Run("the journey with scripts", func(t *testing.T) { journey(t, browser, true, 1280) })
-	t.Run("the journey without scripts", func(t *testing.T) { journey(t, browser, false, 1280) })
-	t.Run("the journey without scripts on a phone", func(t *testing.T) { journey(t, browser, false, 360) })
-	t.Run("the keyboard and the comfort of scripts", func(t *testing.T) { comfort(t, browser) })
+	t.Run("the journey with scripts", func(t *testing.T) { journey(browser, t, true, 1280) })
+	t.Run("the journey without scripts", func(t *testing.T) { journey(browser, t, false, 1280) })
+	t.Run("the journey without scripts on a phone", func(t *testing.T) { journey(browser, t, false, 360) })
+	t.Run("the keyboard and the comfort of scripts", func(t *testing.T) { comfort(browser, t) })
 }
 
 // journey is the main one: find, sort, open, refresh, pause, see it said, resume.
-func journey(t *testing.T, browser context.Context, scripts bool, width int64) {
+func journey(browser context.Context, t *testing.T, scripts bool, width int64) {
 	b := newBench(t, demoStore(3000))
 	base := site(t, b)
-	tab := open(t, browser, width, scripts)
+	tab := open(browser, t, width, scripts)
 
 	tab.do(chromedp.Navigate(base + "/"))
 	require.Contains(t, tab.text(".pager"), "1–50 of 3,000")
@@ -213,10 +213,10 @@ func journey(t *testing.T, browser context.Context, scripts bool, width int64) {
 	require.False(t, schedule.Paused)
 }
 
-func comfort(t *testing.T, browser context.Context) {
+func comfort(browser context.Context, t *testing.T) {
 	b := newBench(t, demoStore(300))
 	base := site(t, b)
-	tab := open(t, browser, 1280, true)
+	tab := open(browser, t, 1280, true)
 	press := func(keys ...string) {
 		t.Helper()
 		for _, k := range keys {

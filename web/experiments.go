@@ -57,12 +57,12 @@ func (s *Server) listExperiments(_ context.Context, in *listInput) (*listOutput,
 	if in.Match != "" && in.Match == tag {
 		return nil, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {tag}})
 	}
-	list, _ := m.list(in.query, now)
+	list := m.list(in.query, now)
 	return &listOutput{ETag: tag, Body: list}, nil
 }
 
 // list answers a query from memory.
-func (m moment) list(q Query, now int64) (ExperimentList, selection) {
+func (m moment) list(q Query, now int64) ExperimentList {
 	found := q.run(m.view)
 	out := ExperimentList{
 		Experiments: make([]Summary, len(found.rows)),
@@ -79,7 +79,7 @@ func (m moment) list(q Query, now int64) (ExperimentList, selection) {
 	for i, at := range found.rows {
 		out.Experiments[i] = summarise(&m.view.Rows[at], m.view.decisions[at], now)
 	}
-	return out, found
+	return out
 }
 
 // tag names what an answer is made from. It is weak: ages in it may differ.
@@ -206,7 +206,7 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 	if result.Version != nil {
 		m = s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.view.Version >= *result.Version })
 	}
-	if why := result.Failed[t.exp.ID.String()]; why != "" {
+	if why := result.Failed[t.exp.String()]; why != "" {
 		return Rescanned{}, s.refreshFailed(m, t, why)
 	}
 	out := Rescanned{CommittedVersion: result.Version}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -194,7 +193,7 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	p := parts{
 		snapshots: store, lookup: store, rounds: fakeRounds{store}, observer: store, steer: tempo,
 		policy: fleet.DefaultPolicy(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
-		now: func() time.Time { return testNow }, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		now: func() time.Time { return testNow }, log: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range options {
 		o(&config, &p)

@@ -118,7 +118,7 @@ func (f *feed) readStorage(ctx context.Context) {
 }
 
 func (f *feed) storageFailed(doing string, err error) {
-	f.log.Warn(doing, "error", err)
+	f.log.Warn("storage does not answer", "doing", doing, "error", err)
 	f.update(func(m *moment) { m.storageProblem = doing + ": " + sentence(err) })
 }
 

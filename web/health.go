@@ -20,7 +20,7 @@ func health(row *fleet.Row, now int64) string {
 	case row.PendingWAL > fleet.ReadCap:
 		return fmt.Sprintf("%s pending generations: above %s lance-context workers refuse to read it.", count(row.PendingWAL), count(fleet.ReadCap))
 	case row.PendingWAL > fleet.BacklogWarning:
-		return fmt.Sprintf("%s pending generations: reads get slow.", count(row.PendingWAL))
+		return count(row.PendingWAL) + " pending generations: reads get slow."
 	case row.PendingWAL > 0:
 		return fmt.Sprintf("Healthy; %s not in the base table yet.", plural(row.PendingWAL, "generation"))
 	case row.PendingWAL < 0:

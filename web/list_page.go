@@ -82,7 +82,7 @@ func (s *Server) listPage(c echo.Context) error {
 }
 
 func newListContent(m moment, q Query, now int64) listContent {
-	list, _ := m.list(q, now)
+	list := m.list(q, now)
 	p := listContent{
 		List: list, Query: q, Filtered: q.filtered(),
 		Headers: sortHeaders(q), Chips: q.chips(m.view.facets, int64(len(m.view.Rows))), Pager: q.pager(list.Total),
@@ -169,9 +169,9 @@ func sortHeaders(q Query) []sortHeader {
 // chips offers filters with their counts, and the usual questions in one click.
 func (q Query) chips(f facets, all int64) []chipGroup {
 	kinds := chipGroup{Label: "Kind"}
-	clear := q
-	clear.Kinds, clear.Offset = nil, 0
-	kinds.Chips = append(kinds.Chips, chip{Text: "all kinds", Href: clear.href("/"), Count: all, Counted: true, On: len(q.Kinds) == 0})
+	every := q
+	every.Kinds, every.Offset = nil, 0
+	kinds.Chips = append(kinds.Chips, chip{Text: "all kinds", Href: every.href("/"), Count: all, Counted: true, On: len(q.Kinds) == 0})
 	for _, k := range fleet.Kinds() {
 		next, on := q, slices.Contains(q.Kinds, k)
 		if f.kinds[k] == 0 && !on {
@@ -308,7 +308,7 @@ func (s *Server) export(c echo.Context) (ExperimentList, error) {
 		return ExperimentList{}, refuse(http.StatusUnprocessableEntity, strings.Join(mistakes, "; "))
 	}
 	q.Limit, q.Offset = -1, 0
-	list, _ := m.list(q, s.now().UnixMilli())
+	list := m.list(q, s.now().UnixMilli())
 	list.Limit = list.Total
 	return list, nil
 }

@@ -93,7 +93,7 @@ func previews() []preview {
 }
 
 // pathOf names one of the experiments that trouble gave something to tell.
-func pathOf(i int) string { return demoRows(3000)[2*i].ID.String() }
+func pathOf(i int) string { return demoRows(3000)[2*i].String() }
 
 func observes(exp fleet.Experiment) (fleet.Observation, error) {
 	return fleet.Observation{

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,8 +127,7 @@ func number(in url.Values, name string, unset int, miss func(string)) int {
 }
 
 func isRange(err error) bool {
-	e, ok := err.(*strconv.NumError)
-	return ok && e.Err == strconv.ErrRange
+	return errors.Is(err, strconv.ErrRange)
 }
 
 // order is the word for the URL and the JSON.

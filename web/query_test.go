@@ -92,7 +92,7 @@ func plainMatch(q Query, r *fleet.Row) bool {
 		return false
 	}
 	needle := strings.ToLower(q.Search)
-	if strings.Contains(needle, ":") && strings.Contains(strings.ToLower(r.ID.String()), needle) {
+	if strings.Contains(needle, ":") && strings.Contains(strings.ToLower(r.String()), needle) {
 		return true
 	}
 	return strings.Contains(strings.ToLower(r.Name), needle)

@@ -79,7 +79,7 @@ func pick(name string, found []target) (target, bool, error) {
 		if t.exp.Kind == fleet.Rollout {
 			return t, true, nil
 		}
-		names[i] = t.exp.ID.String()
+		names[i] = t.exp.String()
 	}
 	slices.Sort(names)
 	e := refuse(http.StatusConflict, fmt.Sprintf("%q could be %s", name, strings.Join(names, " or ")))

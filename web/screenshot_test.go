@@ -27,7 +27,7 @@ func TestScreenshots(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			base := site(t, p.bench(t))
-			tab := open(t, browser, 1280, true)
+			tab := open(browser, t, 1280, true)
 			for _, scheme := range []string{"light", "dark"} {
 				_, err := chromedp.Call(tab.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})

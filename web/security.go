@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"regexp"
@@ -80,8 +81,8 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			if p == nil {
 				return
 			}
-			if p == http.ErrAbortHandler {
-				panic(p)
+			if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(p) //nolint:forbidigo // the server's own way of cutting a connection
 			}
 			s.log.Error("panic while serving", "panic", p, "path", r.URL.Path,
 				"request_id", requestID(r.Context()), "stack", string(debug.Stack()))
@@ -127,7 +128,9 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 func writeError(w http.ResponseWriter, e *ErrorBody) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(e) // the client may be gone
+	if err := json.NewEncoder(w).Encode(e); err != nil {
+		return // the client is gone
+	}
 }
 
 // neutral is what people see of a bug; the cause is in the log under the id.

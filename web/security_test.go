@@ -144,7 +144,7 @@ func TestOurOwnPagesAndProgramsCanPost(t *testing.T) {
 
 func TestForeignHostNamesAreRefusedOnLoopback(t *testing.T) {
 	try := func(b *bench, host string) int {
-		r, _ := http.NewRequest("GET", "/api/v1/status", nil)
+		r, _ := http.NewRequest(http.MethodGet, "/api/v1/status", nil)
 		r.Host = host
 		w := &recorder{header: http.Header{}}
 		b.Handler().ServeHTTP(w, r)
@@ -260,7 +260,7 @@ func TestLargeBodiesAreRefused(t *testing.T) {
 	b := guarded(t)
 	big := `{"reason":"` + strings.Repeat("x", 100<<10) + `"}`
 	require.Equal(t, 413, b.do("POST", "/api/v1/schedule/pause", big).Code)
-	r, _ := http.NewRequest("POST", "/api/v1/schedule/pause", unsized{strings.NewReader(big)})
+	r, _ := http.NewRequest(http.MethodPost, "/api/v1/schedule/pause", unsized{strings.NewReader(big)})
 	r.Host, r.ContentLength = "localhost", -1
 	w := &recorder{header: http.Header{}}
 	b.Handler().ServeHTTP(w, r)
@@ -273,8 +273,8 @@ type unsized struct{ *strings.Reader }
 
 func TestAPanicIsOneNeutralAnswer(t *testing.T) {
 	b := newBench(t, demoStore(10))
-	b.store.observe = func(fleet.Experiment) (fleet.Observation, error) { panic("secret detail") }
-	w := b.get("/api/v1/experiments/" + b.feed.moment().view.Rows[3].ID.String() + "?fresh=true")
+	b.store.observe = func(fleet.Experiment) (fleet.Observation, error) { panic("secret detail") } //nolint:forbidigo // the bug that the test is about
+	w := b.get("/api/v1/experiments/" + b.feed.moment().view.Rows[3].String() + "?fresh=true")
 	requireError(t, w, 500, w.Header().Get("X-Request-Id"))
 	require.NotContains(t, w.Body.String(), "secret")
 	require.Equal(t, 200, b.get("/").Code)

@@ -24,7 +24,7 @@ func timeOf(ms int64) *int64 {
 func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
 	k := row.Known
 	s := Summary{
-		Name:            row.ID.StatsName(),
+		Name:            row.StatsName(),
 		URI:             row.URI,
 		RowCount:        numberOf(k, row.RowCount),
 		FragmentCount:   numberOf(k, row.FragmentCount),
@@ -33,7 +33,7 @@ func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
 		LastCompaction:  timeOf(row.LastCompaction),
 		Compactions:     numberOf(k, row.TotalCompactions),
 		ScannedAt:       timeOf(row.ScannedAt),
-		ID:              row.ID.String(),
+		ID:              row.String(),
 		Kind:            row.Kind,
 		State:           Hot,
 		LastWrite:       timeOf(row.LastWrite),
@@ -82,8 +82,8 @@ func describe(row *fleet.Row, d fleet.Decision, now int64) Detail {
 		Branches:  list(row.Branches),
 	}
 	if row.ObservedAt > 0 {
-		print := row.Fingerprint
-		out.Fingerprint = &print
+		fingerprint := row.Fingerprint
+		out.Fingerprint = &fingerprint
 		out.WALShards = make([]Shard, len(row.Shards))
 		for i := range row.Shards {
 			out.WALShards[i] = shardOf(&row.Shards[i])

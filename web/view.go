@@ -40,7 +40,7 @@ type facets struct {
 }
 
 func newView(s Snapshot, policy fleet.Policy, now int64) *view {
-	byID := func(a, b fleet.Row) int { return a.ID.Compare(b.ID) }
+	byID := func(a, b fleet.Row) int { return a.Compare(b.ID) }
 	if !slices.IsSortedFunc(s.Rows, byID) {
 		s.Rows = slices.Clone(s.Rows)
 		slices.SortFunc(s.Rows, byID)

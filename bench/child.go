@@ -37,7 +37,8 @@ func startChild(name, log string, env []string, path string, args ...string) (*c
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	c := &child{name: name, cmd: exec.Command(path, args...), said: &transcript{file: file, more: make(chan struct{})}, done: make(chan struct{})}
+	// Not tied to a context: stop ends it in its turn, also after Ctrl-C.
+	c := &child{name: name, cmd: exec.CommandContext(context.Background(), path, args...), said: &transcript{file: file, more: make(chan struct{})}, done: make(chan struct{})}
 	c.cmd.Env = append(cleanEnv(), env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	c.cmd.SysProcAttr = tied()
@@ -79,11 +80,19 @@ func (c *child) await(ctx context.Context, words string) (string, error) {
 			if line, _ := c.said.find(words); line != "" {
 				return line, nil
 			}
-			return "", fmt.Errorf("%s ended without saying %q (%v):\n%s", c.name, words, c.err, c.said.tail())
+			return "", fmt.Errorf("%s ended without saying %q: %w:\n%s", c.name, words, c.ended(), c.said.tail())
 		case <-ctx.Done():
 			return "", fmt.Errorf("%s did not say %q: %w:\n%s", c.name, words, ctx.Err(), c.said.tail())
 		}
 	}
+}
+
+// ended says how the program ended. Only after done.
+func (c *child) ended() error {
+	if c.err != nil {
+		return c.err
+	}
+	return errors.New("exit status 0")
 }
 
 // stop asks the program to end, and kills its group when it does not.

@@ -20,7 +20,7 @@ type temporal struct {
 }
 
 func startTemporal(ctx context.Context, b *bench) (*temporal, error) {
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ type proxy struct {
 }
 
 func startProxy(ctx context.Context, b *bench, upstream string, latencyMS int) (*proxy, error) {
-	control, err := freePort()
+	control, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func ask(ctx context.Context, method, url string, body []byte, into any) error {
 }
 
 // freePort asks the kernel for a port that is free now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}

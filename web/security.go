@@ -43,7 +43,19 @@ func (s *Server) protect(next http.Handler) http.Handler {
 	h = limitBody(h)
 	h = s.recoverPanics(h)
 	h = headers(h)
-	return identify(h)
+	return identify(headAsGet(h))
+}
+
+// headAsGet answers HEAD as GET; the server sends no body.
+func headAsGet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			get := *r
+			get.Method = http.MethodGet
+			r = &get
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // identify gives each request an id, its own if it brings a sensible one.

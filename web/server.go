@@ -202,7 +202,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 		return
 	}
 	body := s.explain(c.Request().Context(), err)
-	if isAPI(c.Request().URL.Path) || c.Request().Method == http.MethodHead {
+	if isAPI(c.Request().URL.Path) {
 		_ = c.JSON(body.status, body) // the client may be gone
 		return
 	}

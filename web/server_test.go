@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"syscall"
@@ -60,6 +62,21 @@ func TestServeEndsLongPollsWhenItsContextEnds(t *testing.T) {
 	require.NoError(t, <-served)
 	<-polled
 	require.Less(t, time.Since(start), 9*time.Second, "it did not wait for the poll's own end")
+}
+
+func TestHeadIsAnsweredAsGetWithoutABody(t *testing.T) {
+	b := newBench(t, demoStore(10))
+	served := httptest.NewServer(b.Handler())
+	defer served.Close()
+	for _, path := range []string{"/", "/api/v1/experiments", "/healthz"} {
+		answer, err := http.Head(served.URL + path)
+		require.NoError(t, err)
+		require.Equal(t, 200, answer.StatusCode, path)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Empty(t, body)
+	}
 }
 
 // TestServingAtFiftyThousandRows measures what a person waits for. A busy machine

@@ -199,13 +199,13 @@ func foreignRefused(t *testing.T, e *lance.Engine, c client.Client) {
 	r.start()()
 
 	other := newRig(t, e, c, "mine", "a") // same name, same namespace, another directory
-	require.ErrorContains(t, other.worker().Run(t.Context()), "belongs to the data directory "+r.config.DataDir)
+	require.ErrorContains(t, other.refused(), "belongs to the data directory "+r.config.DataDir)
 	require.NoFileExists(t, filepath.Join(other.config.DataDir, "_lancefleet", "fleet.json"))
 
 	renamed := newRig(t, e, c, "yours")
 	renamed.config.DataDir = r.config.DataDir // another name, same directory
 	var foreign *store.ForeignFleetError
-	require.ErrorAs(t, renamed.worker().Run(t.Context()), &foreign)
+	require.ErrorAs(t, renamed.refused(), &foreign)
 
 	require.NoError(t, os.Remove(filepath.Join(r.config.DataDir, "_lancefleet", "fleet.json")))
 	id := r.schedule().FleetID

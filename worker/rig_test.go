@@ -99,6 +99,22 @@ func (r *rig) start() (stop func()) {
 	return stop
 }
 
+// refused runs a worker that should not come to work, and returns why it ended.
+func (r *rig) refused() error {
+	r.t.Helper()
+	w := r.worker()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	go func() {
+		select {
+		case <-w.Ready():
+			cancel() // it was accepted: Run returns nil
+		case <-ctx.Done():
+		}
+	}()
+	return w.Run(ctx)
+}
+
 // schedule describes the schedule. A busy server may take long to answer.
 func (r *rig) schedule() (s control.ScheduleState) {
 	r.t.Helper()

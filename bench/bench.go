@@ -66,14 +66,8 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.0f s  %s\n", time.Since(b.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (b *bench) dropUnlessKept(dir string) error {
-	if b.settings.Keep {
-		return nil
-	}
-	return removeFleet(dir)
-}
-
-// removeAll removes everything; after a run that was cut short a fleet is left.
+// removeAll comes last: removing a large fleet takes minutes, and would disturb what
+// is measured next.
 func (b *bench) removeAll() error {
 	entries, err := os.ReadDir(b.dir)
 	for _, entry := range entries {

@@ -33,7 +33,7 @@ func (b *bench) local(ctx context.Context, experiments int) (Local, error) {
 	}
 	g.end()
 	if b.tools.python == "" {
-		return l, b.dropUnlessKept(g.dataDir)
+		return l, nil
 	}
 	for _, look := range looks {
 		script, err := b.script(ctx, look, g.experiments)
@@ -43,7 +43,7 @@ func (b *bench) local(ctx context.Context, experiments int) (Local, error) {
 		b.say("%s: script %s, concurrency %d, median %.2f s", g.name, said(look), script.Poll.Concurrency, median(script.Poll.Seconds))
 		l.Scripts = append(l.Scripts, script)
 	}
-	return l, b.dropUnlessKept(g.dataDir)
+	return l, nil
 }
 
 func (b *bench) localRounds(ctx context.Context, g *ground, l *Local) (err error) {

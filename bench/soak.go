@@ -53,7 +53,7 @@ func (b *bench) soak(ctx context.Context) (*Soak, error) {
 	}
 	b.say("%s: %d rounds with 1 %% changed", g.name, len(s.Changed))
 	g.end()
-	return s, b.dropUnlessKept(g.dataDir)
+	return s, nil
 }
 
 func alternate(a, b func(context.Context) (Round, error)) func(context.Context) (Round, error) {

@@ -10,7 +10,8 @@
 //! rows acknowledged in its WAL that no generation has (true: 3). Answers what
 //! is there: `{version, fragments, base_rows, generations, pending_rows,
 //! tombstones, stranded_rows, keys, shards:[id]}`; `keys` counts the live keys
-//! of base and generations.
+//! of base and generations. lance-context 0.6.7 reads and writes these, with one
+//! exception: the Lance inside of it can't replay stranded rows of this one.
 //!
 //! With `age_ms` everything looks that old: commit times everywhere, file times
 //! on local disk. Object stores stamp objects themselves; there only the
@@ -25,9 +26,9 @@
 //! What a worker does in one go. New rows have keys made from `seed`, so the
 //! same seed again updates them; `delete` removes that many keys of the base.
 //! They go through the MemWAL: with `flush` into a generation, without it they
-//! stay in the WAL, as after a crash. `append`, or a table without MemWAL: straight into the
-//! base. `shard` is a uuid or the name of a worker. Answers `{version, shard,
-//! epoch, keys:[..], deleted:[..]}`.
+//! stay in the WAL, as after a crash. `append`, or a table without MemWAL:
+//! straight into the base. `shard` is a uuid or the name of a worker. Answers
+//! `{version, shard, epoch, keys:[..], deleted:[..]}`.
 
 mod age;
 mod dataset;

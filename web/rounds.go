@@ -95,7 +95,24 @@ func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, er
 	if record == nil {
 		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
 	}
-	return &roundOutput{Status: http.StatusOK, Body: s.round(*record, s.feed.moment().interval())}, nil
+	m := s.feed.moment()
+	if record.CommittedVersion != nil {
+		m = s.untilShown(ctx, *record.CommittedVersion)
+	}
+	return &roundOutput{Status: http.StatusOK, Body: s.round(*record, m.interval())}, nil
+}
+
+// longestShow bounds how long an answer waits for this server to show what it tells.
+const longestShow = 5 * time.Second
+
+// untilShown looks at storage now, so that a list asked for after the answer has
+// what the round committed. Where storage does not answer, the answer goes out anyway.
+func (s *Server) untilShown(ctx context.Context, version uint64) moment {
+	ctx, cancel := context.WithTimeout(ctx, longestShow)
+	defer cancel()
+	return s.feed.await(ctx, s.feed.reload, func(m moment) bool {
+		return m.storageProblem != "" || m.view != nil && m.view.Version >= version
+	})
 }
 
 type rescanInput struct {

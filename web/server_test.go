@@ -40,6 +40,25 @@ func TestANewVersionIsShownWithoutAnybodyAsking(t *testing.T) {
 	require.Len(t, m.view.Rows, 1)
 }
 
+func TestWhatAFinishedRoundCommittedIsShownOnceItIsTold(t *testing.T) {
+	b := newBench(t, demoStore(10), func(c *Config, _ *parts) { c.RefreshEvery = time.Hour })
+	b.feed.update(func(m *moment) { m.view = nil })
+	_, stop := newRunning(t, b)
+	defer stop()
+	require.Eventually(t, func() bool { return b.feed.moment().view != nil }, 10*time.Second, time.Millisecond, "the first look comes by itself")
+	version := uint64(900)
+	b.store.set(func(f *fakeStore) {
+		f.snapshot = Snapshot{Version: version, Rows: []fleet.Row{healthy(fleet.Rollout, "one", minutesAgo(1))}}
+	})
+	b.temporal.record = &fleet.RoundRecord{RoundID: "run-1", CommittedVersion: &version}
+	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-1?wait_secs=30").Code)
+	require.EqualValues(t, 900, b.feed.moment().view.Version)
+
+	b.store.set(func(f *fakeStore) { f.err = unreadable() })
+	version = 901
+	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-2?wait_secs=30").Code, "storage that does not answer holds up nothing")
+}
+
 func TestServeEndsLongPollsWhenItsContextEnds(t *testing.T) {
 	b := newBench(t, demoStore(10))
 	b.temporal.ended = make(chan struct{})

@@ -32,6 +32,7 @@ var behaviours = map[string]behaviour{
 	string(lance.Unsupported): {final: true},
 	string(lance.Denied):      {final: true},
 	string(lance.Library):     {final: true},
+	string(lance.Memory):      {final: true}, // the same step would need it again
 	string(lance.Exists):      {benign: true, delay: time.Second},
 	string(lance.Conflict):    {benign: true, delay: 2 * time.Second},
 	string(lance.Closed):      {benign: true, delay: time.Second}, // another worker, or this one restarted

@@ -12,11 +12,11 @@ import (
 
 func TestEveryClassOfErrorHasItsRetry(t *testing.T) {
 	final := map[lance.Class]bool{
-		lance.Invalid: true, lance.Gone: true, lance.Corrupt: true, lance.Unsupported: true, lance.Denied: true, lance.Library: true,
+		lance.Invalid: true, lance.Gone: true, lance.Corrupt: true, lance.Unsupported: true, lance.Denied: true, lance.Library: true, lance.Memory: true,
 	}
 	for _, class := range []lance.Class{
 		lance.Invalid, lance.Gone, lance.Exists, lance.Conflict, lance.Corrupt, lance.Unsupported, lance.Denied,
-		lance.Unreachable, lance.Timeout, lance.Cancelled, lance.Closed, lance.Panic, lance.Internal, lance.Library,
+		lance.Unreachable, lance.Timeout, lance.Cancelled, lance.Closed, lance.Panic, lance.Internal, lance.Library, lance.Memory,
 	} {
 		t.Run(string(class), func(t *testing.T) {
 			require.Contains(t, behaviours, string(class))

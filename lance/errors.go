@@ -10,7 +10,7 @@ import (
 // Class says what kind of failure an [Error] is, and so what a caller should do.
 type Class string
 
-// The classes. All but Library come from the native library.
+// The classes. All but Library and Memory come from the native library.
 const (
 	Invalid     Class = "invalid"     // bad request, uri or argument: trying again does not help
 	Gone        Class = "gone"        // the dataset, version or object does not exist
@@ -26,6 +26,7 @@ const (
 	Panic       Class = "panic"       // a bug of the native library
 	Internal    Class = "internal"    // anything else
 	Library     Class = "library"     // the native library could not be loaded
+	Memory      Class = "memory"      // a child process used more memory than it may: see package subprocess
 )
 
 // Sentinels for errors.Is, one for each class.
@@ -44,6 +45,7 @@ var (
 	ErrPanic       error = sentinel(Panic)
 	ErrInternal    error = sentinel(Internal)
 	ErrLibrary     error = sentinel(Library)
+	ErrMemory      error = sentinel(Memory)
 )
 
 type sentinel Class

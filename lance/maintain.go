@@ -2,6 +2,8 @@ package lance
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"lancefleet/fleet"
@@ -80,7 +82,7 @@ type Compacted struct {
 type SealSpec struct {
 	URI          string        `json:"uri"`
 	Shard        string        `json:"shard"`
-	SilentFor    time.Duration `json:"-"` // refused (live) when the shard was written within this
+	SilentFor    time.Duration `json:"-"`             // refused (live) when the shard was written within this
 	AllowUnknown bool          `json:"allow_unknown"` // an operator decided: entries of unknown state are replayed too
 }
 
@@ -193,30 +195,69 @@ type MergePreview struct {
 	Bytes       int64    `json:"bytes"` // -1 unknown
 }
 
+// Carrier takes an operation of maintenance to a native library, this process's or
+// another's, and brings back its answer.
+type Carrier func(ctx context.Context, op, uri string, args json.RawMessage) (json.RawMessage, error)
+
+// Maintainer makes the calls of maintenance through a carrier.
+type Maintainer struct{ carry Carrier }
+
+// NewMaintainer makes the calls through c; [Engine.Carry] is the other end.
+func NewMaintainer(c Carrier) *Maintainer { return &Maintainer{c} }
+
+// Maintainer makes the calls in this process. A worker makes them in a child
+// process instead: see package subprocess.
+func (e *Engine) Maintainer() *Maintainer { return NewMaintainer(e.Carry) }
+
+// operations of maintenance; nothing else is carried.
+const (
+	opMerge    = "merge_wal"
+	opCompact  = "compact"
+	opSeal     = "seal_shard"
+	opSweep    = "sweep_generations"
+	opCleanup  = "cleanup_dataset"
+	opClassify = "classify_tail"
+	opVerify   = "verify"
+	opPreview  = "preview"
+)
+
+// Carry runs one operation of maintenance as it arrived from a [Carrier].
+func (e *Engine) Carry(ctx context.Context, op, uri string, args json.RawMessage) (json.RawMessage, error) {
+	switch op {
+	case opMerge, opCompact, opSeal, opSweep, opCleanup, opClassify, opVerify:
+		return e.carry(ctx, op, uri, args)
+	}
+	return nil, &Error{Class: Invalid, Op: op, URI: uri, Message: fmt.Sprintf("%q is no operation of maintenance", op)}
+}
+
+func (r *Reader) carry(ctx context.Context, op, uri string, args json.RawMessage) (json.RawMessage, error) {
+	return ask[json.RawMessage](ctx, r, op, uri, args, nil)
+}
+
 // MergeWAL makes one merge pass.
-func (e *Engine) MergeWAL(ctx context.Context, s MergeSpec) (Merged, error) {
-	return maintain[Merged](ctx, e.Reader, "merge_wal", s.URI, struct {
+func (m *Maintainer) MergeWAL(ctx context.Context, s MergeSpec) (Merged, error) {
+	return maintain[Merged](ctx, m.carry, opMerge, s.URI, struct {
 		MergeSpec
 		Property string `json:"property"`
 	}{s, fleet.ActionProperty})
 }
 
 // Compact makes one compaction pass. A conflict with a writer is [ErrConflict].
-func (e *Engine) Compact(ctx context.Context, s CompactSpec) (Compacted, error) {
-	return maintain[Compacted](ctx, e.Reader, "compact", s.URI, struct {
+func (m *Maintainer) Compact(ctx context.Context, s CompactSpec) (Compacted, error) {
+	return maintain[Compacted](ctx, m.carry, opCompact, s.URI, struct {
 		CompactSpec
 		Property string `json:"property"`
 	}{s, fleet.ActionProperty})
 }
 
 // SealShard replays one shard's stranded entries into a generation.
-func (e *Engine) SealShard(ctx context.Context, s SealSpec) (Sealed, error) {
-	return maintain[Sealed](ctx, e.Reader, "seal_shard", s.URI, sealArgs{s, milliseconds(s.SilentFor), false})
+func (m *Maintainer) SealShard(ctx context.Context, s SealSpec) (Sealed, error) {
+	return maintain[Sealed](ctx, m.carry, opSeal, s.URI, sealArgs{s, milliseconds(s.SilentFor), false})
 }
 
 // PreviewSeal says what SealShard would replay.
 func (r *Reader) PreviewSeal(ctx context.Context, s SealSpec) (Sealed, error) {
-	return maintain[Sealed](ctx, r, "seal_shard", s.URI, sealArgs{s, milliseconds(s.SilentFor), true})
+	return maintain[Sealed](ctx, r.carry, opSeal, s.URI, sealArgs{s, milliseconds(s.SilentFor), true})
 }
 
 type sealArgs struct {
@@ -226,8 +267,8 @@ type sealArgs struct {
 }
 
 // SweepGenerations deletes the folders of drained generations whose grace is over.
-func (e *Engine) SweepGenerations(ctx context.Context, s SweepSpec) (Swept, error) {
-	return maintain[Swept](ctx, e.Reader, "sweep_generations", s.URI, struct {
+func (m *Maintainer) SweepGenerations(ctx context.Context, s SweepSpec) (Swept, error) {
+	return maintain[Swept](ctx, m.carry, opSweep, s.URI, struct {
 		SweepSpec
 		GraceMS        int64 `json:"grace_ms"`
 		UnknownGraceMS int64 `json:"unknown_grace_ms"`
@@ -236,18 +277,27 @@ func (e *Engine) SweepGenerations(ctx context.Context, s SweepSpec) (Swept, erro
 
 // CleanExperiment removes versions older than olderThan that no tag or branch
 // holds, and their files. Files that nobody can prove to be unused stay.
-func (e *Engine) CleanExperiment(ctx context.Context, uri string, olderThan time.Duration) (CleanedVersions, error) {
-	return maintain[CleanedVersions](ctx, e.Reader, "cleanup_dataset", uri, struct {
+func (m *Maintainer) CleanExperiment(ctx context.Context, uri string, olderThan time.Duration) (CleanedVersions, error) {
+	return maintain[CleanedVersions](ctx, m.carry, opCleanup, uri, struct {
 		URI         string `json:"uri"`
 		OlderThanMS int64  `json:"older_than_ms"`
 	}{uri, milliseconds(olderThan)})
 }
 
 // ClassifyTail says what the WAL entries past the flush cursors are, for every shard.
+func (m *Maintainer) ClassifyTail(ctx context.Context, uri string) ([]Tail, error) {
+	return classifyTail(ctx, m.carry, uri)
+}
+
+// ClassifyTail is [Maintainer.ClassifyTail] in this process: it only reads.
 func (r *Reader) ClassifyTail(ctx context.Context, uri string) ([]Tail, error) {
+	return classifyTail(ctx, r.carry, uri)
+}
+
+func classifyTail(ctx context.Context, carry Carrier, uri string) ([]Tail, error) {
 	answer, err := maintain[struct {
 		Shards []Tail `json:"shards"`
-	}](ctx, r, "classify_tail", uri, struct {
+	}](ctx, carry, opClassify, uri, struct {
 		URI string `json:"uri"`
 	}{uri})
 	return answer.Shards, err
@@ -255,8 +305,17 @@ func (r *Reader) ClassifyTail(ctx context.Context, uri string) ([]Tail, error) {
 
 // Verify reopens everything, without caches, and says what is pending, stranded
 // or unknown. An experiment that moved while it was looked at is [ErrConflict].
+func (m *Maintainer) Verify(ctx context.Context, uri string, o VerifyOptions) (fleet.Evidence, error) {
+	return verify(ctx, m.carry, uri, o)
+}
+
+// Verify is [Maintainer.Verify] in this process: it only reads.
 func (r *Reader) Verify(ctx context.Context, uri string, o VerifyOptions) (fleet.Evidence, error) {
-	return maintain[fleet.Evidence](ctx, r, "verify", uri, struct {
+	return verify(ctx, r.carry, uri, o)
+}
+
+func verify(ctx context.Context, carry Carrier, uri string, o VerifyOptions) (fleet.Evidence, error) {
+	return maintain[fleet.Evidence](ctx, carry, opVerify, uri, struct {
 		URI  string `json:"uri"`
 		Deep bool   `json:"deep"`
 	}{uri, o.Deep})
@@ -267,16 +326,24 @@ func (r *Reader) Preview(ctx context.Context, s PreviewSpec) (Preview, error) {
 	if s.RememberedMarks == nil {
 		s.RememberedMarks = map[string]uint64{}
 	}
-	return maintain[Preview](ctx, r, "preview", s.URI, struct {
+	return maintain[Preview](ctx, r.carry, opPreview, s.URI, struct {
 		PreviewSpec
 		OlderThanMS int64 `json:"older_than_ms"`
 	}{s, milliseconds(s.CleanupOlderThan)})
 }
 
-func maintain[T any](ctx context.Context, r *Reader, op, uri string, args any) (T, error) {
+func maintain[T any](ctx context.Context, carry Carrier, op, uri string, args any) (T, error) {
+	var answer T
 	if err := checkURI(op, uri); err != nil {
-		var none T
-		return none, err
+		return answer, err
 	}
-	return ask[T](ctx, r, op, uri, args, nil)
+	sent, err := json.Marshal(args)
+	if err != nil {
+		return answer, &Error{Class: Invalid, Op: op, URI: uri, Message: err.Error()}
+	}
+	js, err := carry(ctx, op, uri, sent)
+	if err != nil {
+		return answer, err
+	}
+	return answer, decode(js, op, uri, &answer)
 }

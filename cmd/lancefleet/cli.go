@@ -23,5 +23,6 @@ type CLI struct {
 	Resume     resumeCommand     `cmd:"" help:"Start rounds again."`
 	MakeFleet  makeFleetCommand  `cmd:"" help:"Make a fleet of datasets for trying out, tests and measurements."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
+	NativeExec nativeExecCommand `cmd:"" name:"native-exec" hidden:"" help:"Carry out a worker's heavy calls."`
 	Completion completionCommand `cmd:"" help:"Print a completion script for your shell."`
 }

@@ -13,16 +13,20 @@ const (
 	DoRetire  Todo = "retire"  // merge, compact, verify, drop the row
 )
 
-// History is what the journal remembers of an experiment's maintenance. The zero
-// History is that of one that was never maintained.
-type History struct {
-	Failures      int64  // of maintenance, in a row
-	LastFailureAt int64  // unix ms
-	LastError     string // in words: "commit conflict"
-	NoOpVersion   int64  // base version whose compaction plan was empty; 0 = none
-	NoOpMinimum   int64  // CompactMinFragments at that time: other options, other plan
-	MarkErased    bool   // the base's mark is below the one we recorded: overwritten or restored
-}
+// Held says what kind of obstacle keeps a wish from being started.
+type Held string
+
+// The obstacles.
+const (
+	HeldUnseen  Held = "unseen"  // never observed
+	HeldFailing Held = "failing" // the last attempt to observe it gave no answer
+	HeldMissing Held = "missing" // its source did not name it
+	HeldRefused Held = "refused" // it would be refused: waiting alone does not help
+	HeldOff     Held = "off"     // maintenance is off
+	HeldPaused  Held = "paused"
+	HeldCooling Held = "cooling" // after failures
+	HeldQuiet   Held = "quiet"   // inside the quiet window
+)
 
 // Decision is what to do next, why in one sentence, and the earliest time (unix
 // ms) at which the answer may change by waiting alone; 0 = waiting changes nothing.
@@ -30,34 +34,54 @@ type Decision struct {
 	Action    Todo   `json:"action"`
 	Reason    string `json:"reason"`
 	NotBefore int64  `json:"not_before"`
+	Wants     Todo   `json:"wants"`          // what would be done if nothing stood in the way
+	Held      Held   `json:"held,omitempty"` // what stands in the way
 }
 
-// Decide says what an experiment needs. It looks at its row only: whoever acts
-// observes afresh before it touches anything.
+// Wishes are the decisions about one experiment kind by kind, each as if there
+// were no other. Whoever carries out one kind asks here; Decide chooses.
+type Wishes struct{ Retire, Merge, Compact Decision }
+
+// Decide says what an experiment needs most: to retire, which merges and compacts
+// by itself, else to be merged, else to be compacted. What is held up doesn't hold
+// up the others. It looks at its row only: whoever acts observes afresh before it
+// touches anything.
 func Decide(r Row, p Policy, h History, now int64) Decision {
+	return DecideEach(r, p, h, now).first()
+}
+
+// DecideEach says for each kind of maintenance whether the experiment needs it.
+func DecideEach(r Row, p Policy, h History, now int64) Wishes {
+	return decideEach(r, p, h, now, false)
+}
+
+// DecideForced is the decision about a retirement that somebody asked for
+// although the experiment is not cold. Only its age is overlooked.
+func DecideForced(r Row, p Policy, h History, now int64) Decision {
+	return decideEach(r, p, h, now, true).Retire
+}
+
+func decideEach(r Row, p Policy, h History, now int64, force bool) Wishes {
 	if d, unfit := unfit(r, now); unfit {
-		return d
+		return Wishes{d, d, d}
 	}
-	wish := wanted(r, p, h, now)
-	if wish.Action == DoNothing {
-		return wish
-	}
-	if d, held := held(p, h, now); held {
-		d.Reason += "; " + wish.Reason
-		return d
-	}
-	return wish
+	p = p.Knowing(h)
+	return Wishes{
+		Retire:  hold(wantsRetire(r, p, h, now, force), p, h, now),
+		Merge:   hold(wantsMerge(r, p, h, now), p, h, now),
+		Compact: hold(wantsCompact(r, p, h), p, h, now),
+	}.saying(r, p, h)
 }
 
 // unfit stops everything for an experiment that we can't see well enough.
 func unfit(r Row, now int64) (Decision, bool) {
 	switch {
 	case r.Failing():
-		return none(failing(r, now), r.NextAttemptAt), true
+		return Decision{DoNothing, failing(r, now), r.NextAttemptAt, DoNothing, HeldFailing}, true
 	case !r.Known:
-		return none("not observed yet", 0), true
+		return Decision{DoNothing, "not observed yet", 0, DoNothing, HeldUnseen}, true
 	case r.MissingRounds > 0:
-		return none("its source did not name it in the last round", 0), true
+		return Decision{DoNothing, "its source did not name it in the last round", 0, DoNothing, HeldMissing}, true
 	}
 	return Decision{}, false
 }
@@ -75,134 +99,110 @@ func failing(r Row, now int64) string {
 	return s
 }
 
-// wanted is what would be done if nothing stood in the way: retirement first,
-// since it merges and compacts by itself.
-func wanted(r Row, p Policy, h History, now int64) Decision {
-	merge := wantsMerge(r, p, h, now)
-	retire := wantsRetire(r, p, now)
-	if retire.Action != DoNothing {
-		if refusal := mergeRefused(r, h); refusal != "" {
-			return none(refusal+"; not retired while generations are pending", 0)
-		}
-		return retire
+// hold keeps a wish from being started now, if something does.
+func hold(d Decision, p Policy, h History, now int64) Decision {
+	if d.Action == DoNothing {
+		return d
 	}
-	if merge.Action != DoNothing {
-		return merge
+	why, until, held := holding(p, h.Tries(d.Action), now)
+	if held == "" {
+		return d
 	}
-	compact := wantsCompact(r, p, h)
-	if compact.Action != DoNothing {
-		return compact
-	}
-	reason := sentence(merge.Reason, stranded(r), compact.Reason, retire.Reason, heldVersions(r, p))
-	return none(reason, earliest(merge.NotBefore, retire.NotBefore))
+	return Decision{DoNothing, why + "; " + d.Reason, until, d.Wants, held}
 }
 
-func wantsRetire(r Row, p Policy, now int64) Decision {
-	if r.LastWrite <= 0 {
-		return none("last write unknown", 0)
+func holding(p Policy, t Tries, now int64) (why string, until int64, held Held) {
+	if !p.Maintain {
+		return "maintenance is off: observe only", 0, HeldOff
 	}
-	written := "written " + Ago(r.LastWrite, now)
-	due := r.LastWrite + p.RetireAfter.Milliseconds()
-	switch {
-	case p.RetireAfter <= 0:
-		return none(written+", never retired", 0)
-	case now < due:
-		return none(written, due)
+	if p.Paused != "" {
+		return "paused: " + p.Paused, 0, HeldPaused
 	}
-	return Decision{Action: DoRetire, Reason: "not written for " + Age(span(r.LastWrite, now)) + ", retired after " + Age(p.RetireAfter)}
+	if until := t.LastAt + p.Cooldown(t.Failures).Milliseconds(); now < until {
+		return coolingDown(t, until, now), until, HeldCooling
+	}
+	if end, inside := p.QuietWindow.Contains(now); inside {
+		return "quiet until " + Clock(end, now), end, HeldQuiet
+	}
+	return "", 0, ""
 }
 
-func wantsMerge(r Row, p Policy, h History, now int64) Decision {
-	if r.PendingWAL == 0 {
-		return none("", 0)
+// coolingDown words a pause after failures: "cooling down until 14:05 after 3
+// failures: commit conflict".
+func coolingDown(t Tries, until, now int64) string {
+	s := "cooling down until " + Clock(until, now) + " after " + Count(t.Failures, "failure")
+	if t.Error != "" {
+		s += ": " + t.Error
 	}
-	if refusal := mergeRefused(r, h); refusal != "" {
-		return none(refusal, 0)
-	}
-	pending, left := mergeable(r, p, now)
-	words := Count(pending, "pending generation")
-	tails := r.LastWrite + p.MergeTailsAfter.Milliseconds()
-	switch {
-	case pending < 0:
-		return none(words, 0)
-	case pending == 0:
-		return none(Count(left, "pending generation")+" left to their live writer", 0)
-	case p.MergeMinGenerations > 0 && pending >= p.MergeMinGenerations:
-		return Decision{Action: DoMerge, Reason: words + ", merged from " + itoa(p.MergeMinGenerations) + " on"}
-	case p.MergeTailsAfter > 0 && r.LastWrite > 0 && now >= tails:
-		return Decision{Action: DoMerge, Reason: words + ", nothing written for " + Age(span(r.LastWrite, now))}
-	case p.MergeMinGenerations <= 0:
-		return none(words+", never merged", 0)
-	}
-	if p.MergeTailsAfter <= 0 || r.LastWrite <= 0 {
-		tails = 0
-	}
-	return none(words+", below "+itoa(p.MergeMinGenerations), tails)
+	return s
 }
 
-// stranded words WAL entries that nobody but we would ever flush.
-func stranded(r Row) string {
-	if r.StrandedEntries <= 0 {
-		return ""
-	}
-	return Count(r.StrandedEntries, "stranded WAL entry")
-}
-
-// mergeRefused says why the pending generations must not be merged, "" if they may.
-func mergeRefused(r Row, h History) string {
-	if r.PendingWAL == 0 {
-		return ""
-	}
-	if h.MarkErased {
-		return "not merged: the table was overwritten or restored by its user, its merge mark is gone"
-	}
-	for _, s := range r.Shards {
-		switch {
-		case s.Pending == 0:
-		case s.Status == "sealed":
-			return "not merged: shard " + s.ID + " is sealed"
-		case s.CurrentGeneration <= s.CompactedMark:
-			return "not merged: shard " + s.ID + " restarted its generation counter"
+// first chooses: what can be started, else what is held up, else nothing.
+func (w Wishes) first() Decision {
+	all := []Decision{w.Retire, w.Merge, w.Compact}
+	for _, d := range all {
+		if d.Action != DoNothing {
+			return d
 		}
 	}
-	return ""
-}
-
-// mergeable counts pending generations that may be merged now, and those left to
-// the workers that are writing them. Rows without shards (stored by
-// lance-context) know the sum only.
-func mergeable(r Row, p Policy, now int64) (pending, left int64) {
-	if p.LiveShards != LeaveLiveShards || r.PendingWAL < 0 {
-		return r.PendingWAL, 0
-	}
-	for _, s := range r.Shards {
-		newest := max(s.NewestEntryTime, s.NewestGenTime)
-		if newest > 0 && span(newest, now) < p.LiveWithin {
-			left += s.Pending
+	for _, d := range all {
+		if d.startable() {
+			d.NotBefore = w.soonest(d)
+			return d
 		}
 	}
-	return r.PendingWAL - left, left
+	return w.nothing()
 }
 
-func wantsCompact(r Row, p Policy, h History) Decision {
-	words := Count(r.FragmentCount, "fragment")
-	minimum := itoa(p.CompactMinFragments)
-	switch {
-	case p.CompactMinFragments <= 0:
-		return none(words+", never compacted", 0)
-	case r.FragmentCount < 0:
-		return none(words, 0)
-	case r.FragmentCount < p.CompactMinFragments:
-		return none(words+", below "+minimum, 0)
-	case r.SmallFragments >= 0 && r.SmallFragments < p.CompactMinFragments:
-		return none(words+", "+itoa(r.SmallFragments)+" of them small, below "+minimum, 0)
-	case h.NoOpVersion > 0 && h.NoOpVersion == r.Version && h.NoOpMinimum == p.CompactMinFragments:
-		return none(words+", nothing to compact in version "+itoa(r.Version), 0)
+// startable says whether only time or an operator keeps it from being started.
+func (d Decision) startable() bool {
+	switch d.Held {
+	case HeldOff, HeldPaused, HeldCooling, HeldQuiet:
+		return true
 	}
-	if r.SmallFragments >= 0 {
-		words = Count(r.SmallFragments, "small fragment")
+	return false
+}
+
+// soonest is when a held decision, or that about another kind, may change.
+func (w Wishes) soonest(d Decision) int64 {
+	if d.Held == HeldOff || d.Held == HeldPaused {
+		return 0
 	}
-	return Decision{Action: DoCompact, Reason: words + ", compacted from " + minimum + " on"}
+	return earliest(earliest(w.Retire.NotBefore, w.Merge.NotBefore), w.Compact.NotBefore)
+}
+
+// nothing says all that there is to say: no kind of maintenance can be wished for
+// now, or it would be refused.
+func (w Wishes) nothing() Decision {
+	d := Decision{Action: DoNothing, Wants: DoNothing, NotBefore: w.soonest(Decision{})}
+	for _, one := range []Decision{w.Retire, w.Merge, w.Compact} {
+		if one.Held != "" && d.Held == "" {
+			d.Wants, d.Held = one.Wants, one.Held
+		}
+	}
+	if w.Retire == w.Merge { // all the same: it can't be seen
+		d.Reason = w.Retire.Reason
+		return d
+	}
+	d.Reason = sentence(w.Merge.Reason, w.Compact.Reason, w.Retire.Reason)
+	return d
+}
+
+// coolingDown says whether any kind rests after failures.
+func (w Wishes) coolingDown() bool {
+	return w.Retire.Held == HeldCooling || w.Merge.Held == HeldCooling || w.Compact.Held == HeldCooling
+}
+
+// saying adds what belongs to no kind of maintenance to a wish that has nothing
+// else to say.
+func (w Wishes) saying(r Row, p Policy, h History) Wishes {
+	if w.Merge.Action == DoNothing && w.Merge.Held == "" {
+		w.Merge.Reason = sentence(w.Merge.Reason, stranded(r, h))
+	}
+	if w.Retire.Action == DoNothing {
+		w.Retire.Reason = sentence(w.Retire.Reason, heldVersions(r, p))
+	}
+	return w
 }
 
 // heldVersions says which tags keep old versions from the cleanup, if there is one.
@@ -216,35 +216,18 @@ func heldVersions(r Row, p Policy) string {
 	return "old versions held by tags " + strings.Join(r.Tags, ", ")
 }
 
-// held says what keeps a wish from being started now.
-func held(p Policy, h History, now int64) (Decision, bool) {
-	if !p.Maintain {
-		return none("maintenance is off: observe only", 0), true
-	}
-	if p.Paused != "" {
-		return none("paused: "+p.Paused, 0), true
-	}
-	if until := h.LastFailureAt + p.Cooldown(h.Failures).Milliseconds(); now < until {
-		return none(coolingDown(h, until, now), until), true
-	}
-	if end, inside := p.QuietWindow.Contains(now); inside {
-		return none("quiet until "+Clock(end, now), end), true
-	}
-	return Decision{}, false
-}
-
-// coolingDown words a pause after failures: "cooling down until 14:05 after 3
-// failures: commit conflict".
-func coolingDown(h History, until, now int64) string {
-	s := "cooling down until " + Clock(until, now) + " after " + Count(h.Failures, "failure")
-	if h.LastError != "" {
-		s += ": " + h.LastError
-	}
-	return s
+// do wishes for a kind of maintenance.
+func do(kind Todo, reason string) Decision {
+	return Decision{Action: kind, Reason: reason, Wants: kind}
 }
 
 func none(reason string, notBefore int64) Decision {
-	return Decision{Action: DoNothing, Reason: reason, NotBefore: notBefore}
+	return Decision{Action: DoNothing, Reason: reason, NotBefore: notBefore, Wants: DoNothing}
+}
+
+// refused is a wish that whoever carried it out would refuse.
+func refused(kind Todo, reason string, notBefore int64) Decision {
+	return Decision{DoNothing, reason, notBefore, kind, HeldRefused}
 }
 
 // sentence joins the parts that say something.

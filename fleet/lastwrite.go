@@ -1,8 +1,8 @@
 package fleet
 
 // LastWrite tells when rows last arrived by any path, and the two base times it
-// rests on, all in unix ms: the newest of the newest WAL entry that has rows, the
-// newest generation, and the newest base commit that is not maintenance.
+// rests on, all in unix ms: the newest of when the shards were written and the
+// newest base commit that is not maintenance.
 //
 // It never falls below what prev knew: generations get drained, and an
 // observation lists commits only down to the version that was known. lastBaseWrite
@@ -18,7 +18,7 @@ func LastWrite(o Observation, prev *Row) (lastWrite, lastBaseWrite, lastMaintena
 	lastBaseWrite = baseWrite(o, prev)
 	lastWrite = max(lastWrite, lastBaseWrite)
 	for _, s := range o.Shards {
-		lastWrite = max(lastWrite, s.NewestEntryTime, s.NewestGenTime)
+		lastWrite = max(lastWrite, s.Written())
 	}
 	for _, c := range o.Commits {
 		if IsMaintenance(c) {
@@ -26,6 +26,17 @@ func LastWrite(o Observation, prev *Row) (lastWrite, lastBaseWrite, lastMaintena
 		}
 	}
 	return lastWrite, lastBaseWrite, lastMaintenance
+}
+
+// Written is when rows last arrived in a shard, unix ms; 0 unknown. Entries of the
+// WAL are never collected, so the newest one with rows tells. The time of the
+// newest generation only counts where no entry is known: a flush, a replay after a
+// crash and our own seal make generations of what was written before.
+func (s Shard) Written() int64 {
+	if s.NewestEntryTime > 0 {
+		return s.NewestEntryTime
+	}
+	return s.NewestGenTime
 }
 
 // baseWrite is the time of the newest base commit that may have brought rows.

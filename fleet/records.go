@@ -18,17 +18,44 @@ type RoundRecord struct {
 	WorkflowID       string   `json:"workflow_id"`
 }
 
-// Action is one row of `_journal`: an operator's action, or (later) one finished
+// Kinds of an Action: what operators do, and what maintenance does.
+const (
+	ActPause    = "pause"
+	ActResume   = "resume"
+	ActScan     = "scan"
+	ActRescan   = "rescan"
+	ActMergeWAL = "merge_wal"
+	ActCompact  = "compact"
+	ActCleanup  = "cleanup"
+	ActOptimize = "optimize" // merge_wal, compact and cleanup as one
+	ActRetire   = "retire"
+	ActReturn   = "return" // hot again by itself
+	ActRenew    = "renew"  // evidence, after foreign maintenance
+	ActWake     = "wake"
+	ActSeal     = "seal"
+	ActSweep    = "sweep"
+	ActTables   = "tables" // upkeep of our own tables
+)
+
+// Outcomes of an Action.
+const (
+	OutcomeDone    = "done"
+	OutcomeNoOp    = "noop"    // there was nothing to do
+	OutcomeRefused = "refused" // something stood in the way; nothing was touched
+	OutcomeFailed  = "failed"
+)
+
+// Action is one row of `_journal`: an operator's action, or one finished
 // piece of maintenance.
 type Action struct {
 	ID         string `json:"id"`               // uuid: makes a retried append recognisable
 	At         int64  `json:"at"`               // unix ms
-	Kind       string `json:"kind"`             // pause, resume, scan, rescan
+	Kind       string `json:"kind"`             // ActPause, ...
 	Target     string `json:"target,omitempty"` // "kind:name"; "" = the fleet
-	Outcome    string `json:"outcome"`          // done, failed, refused
+	Outcome    string `json:"outcome"`          // OutcomeDone, ...
 	ErrorClass string `json:"error_class,omitempty"`
 	Error      string `json:"error,omitempty"`
-	Before     string `json:"before,omitempty"` // JSON
+	Before     string `json:"before,omitempty"` // JSON; of maintenance: Facts
 	After      string `json:"after,omitempty"`  // JSON
 	DurationMS int64  `json:"duration_ms"`
 	By         string `json:"by"`

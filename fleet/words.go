@@ -66,3 +66,5 @@ func plural(thing string) string {
 func span(from, to int64) time.Duration { return time.Duration(to-from) * time.Millisecond }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func utoa(n uint64) string { return strconv.FormatUint(n, 10) }

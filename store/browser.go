@@ -9,6 +9,8 @@ type Browser struct {
 	Sources *Sources
 	Rounds  *Rounds
 	Journal *Journal
+	Ledger  *Ledger
+	Samples *Samples
 }
 
 // NewBrowser reads a data directory as [CleanDataDir] returns it. It takes a
@@ -19,5 +21,7 @@ func NewBrowser(r *lance.Reader, dataDir string, mode SourceMode) *Browser {
 		Sources: NewSources(r, dataDir, mode),
 		Rounds:  NewRounds(r, dataDir),
 		Journal: NewJournal(r, dataDir),
+		Ledger:  NewLedger(r, dataDir),
+		Samples: NewSamples(r, dataDir),
 	}
 }

@@ -24,10 +24,11 @@ type edition[T any] struct {
 // recreated, so an edition counts only together with its e-tag, and the whole
 // cache goes when the newest version moves backwards.
 type cachedTable[T any] struct {
-	reader Reader
-	uri    string
-	decode func(*lance.Table, Version) (T, error)
-	newest fresh[struct{}, *edition[T]]
+	reader  Reader
+	uri     string
+	columns []string // nil: all
+	decode  func(*lance.Table, Version) (T, error)
+	newest  fresh[struct{}, *edition[T]]
 
 	reading chan struct{} // one slot: pinned versions are read one at a time
 
@@ -146,7 +147,7 @@ func (c *cachedTable[T]) keep(e *edition[T]) *edition[T] {
 // e-tag is the head's: had the table been recreated in between, the next look at
 // the head differs from it and reads again, which is the safe way to be wrong.
 func (c *cachedTable[T]) read(ctx context.Context, version uint64, head lance.Head) (*edition[T], error) {
-	table, err := c.reader.ReadTable(ctx, c.uri, lance.ReadOptions{Version: version})
+	table, err := c.reader.ReadTable(ctx, c.uri, lance.ReadOptions{Version: version, Columns: c.columns})
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", c.uri, err)
 	}

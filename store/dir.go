@@ -15,6 +15,8 @@ const (
 	statsTable   = "_stats.rollout.lance"
 	roundsTable  = "_rounds.lance"
 	journalTable = "_journal.lance"
+	ledgerTable  = "_retired.lance"
+	samplesTable = "_samples.lance"
 	ownFolder    = "_lancefleet"
 )
 

@@ -3,30 +3,72 @@ package store
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"lancefleet/fleet"
 	"lancefleet/lance"
 )
 
-const keepActions = 90 * 24 * time.Hour
-
-// done is the outcome of an action that had its effect.
-const done = "done"
+const (
+	keepActions = 90 * 24 * time.Hour
+	// keepActionsMax bounds the memory of everybody who reads the journal. What a
+	// busy fleet did longest ago goes first, but never the last word on an experiment.
+	keepActionsMax = 100_000
+)
 
 // Journal reads `_journal`.
-type Journal struct{ log *logTable[fleet.Action] }
+type Journal struct {
+	log *logTable[fleet.Action]
+
+	mu        sync.Mutex
+	of        *edition[[]fleet.Action] // that histories was made from
+	histories map[fleet.ID]fleet.History
+}
 
 // NewJournal reads the table of a data directory as [CleanDataDir] returns it.
 func NewJournal(r Reader, dataDir string) *Journal {
 	id := func(a *fleet.Action) string { return a.ID }
 	at := func(a *fleet.Action) int64 { return a.At }
-	return &Journal{newLogTable(r, join(dataDir, journalTable), actionCodec, id, at)}
+	return &Journal{log: newLogTable(r, join(dataDir, journalTable), actionCodec, 1, id, at)}
 }
 
 // Latest returns the newest n actions, newest first; n <= 0 means all.
 func (j *Journal) Latest(ctx context.Context, n int) ([]fleet.Action, error) {
 	return j.log.latest(ctx, n)
+}
+
+// History is what the journal remembers of each experiment, made once per version
+// of it. It is shared: read only.
+func (j *Journal) History(ctx context.Context) (map[fleet.ID]fleet.History, error) {
+	e, err := j.log.table.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.of != e {
+		j.of, j.histories = e, fleet.Histories(e.value)
+	}
+	return j.histories, nil
+}
+
+// Of returns the newest n actions on one experiment, newest first; n <= 0 means all.
+func (j *Journal) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error) {
+	e, err := j.log.table.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []fleet.Action
+	for i := range e.value {
+		if n > 0 && len(found) == n {
+			break
+		}
+		if target, err := fleet.ParseStatsName(e.value[i].Target); err == nil && target == id {
+			found = append(found, e.value[i])
+		}
+	}
+	return found, nil
 }
 
 // LastOf returns the newest action of these kinds that had its effect, or nil when
@@ -37,7 +79,7 @@ func (j *Journal) LastOf(ctx context.Context, kinds ...string) (*fleet.Action, e
 		return nil, err
 	}
 	for i := range actions {
-		if actions[i].Outcome == done && slices.Contains(kinds, actions[i].Kind) {
+		if actions[i].Outcome == fleet.OutcomeDone && slices.Contains(kinds, actions[i].Kind) {
 			return &actions[i], nil
 		}
 	}
@@ -52,11 +94,11 @@ type JournalWriter struct {
 
 // NewJournalWriter appends to the table that j reads.
 func NewJournalWriter(w Writer, j *Journal) *JournalWriter {
-	return &JournalWriter{j, &logWriter[fleet.Action]{writer: w, log: j.log, action: "journal", trim: trimActions}}
+	return &JournalWriter{j, newLogWriter(w, j.log, "journal", trimActions)}
 }
 
-// Append stores actions in one commit. Those that are there, by their ids, are
-// left out.
+// Append stores actions; calls in flight share one commit. Those that are there, by
+// their ids, are left out.
 func (w *JournalWriter) Append(ctx context.Context, actions ...fleet.Action) error {
 	for _, a := range actions {
 		if a.ID == "" {
@@ -67,17 +109,22 @@ func (w *JournalWriter) Append(ctx context.Context, actions ...fleet.Action) err
 }
 
 // trimActions keeps what LastOf may be asked for, however old: a fleet that was
-// paused long ago must not forget it.
+// paused long ago must not forget it. Of each experiment it keeps the newest word
+// of each kind: marks, no-ops and tails are remembered by it as long as any action.
 func trimActions(actions []fleet.Action) []fleet.Action {
-	remembered := map[string]bool{}
+	type word struct{ target, kind string }
+	remembered := map[word]bool{}
+	room := keepActionsMax
 	var kept []fleet.Action
 	for _, a := range actions {
+		w := word{a.Target, a.Kind}
 		young := actions[0].At-a.At <= keepActions.Milliseconds()
-		last := a.Outcome == done && a.Target == "" && !remembered[a.Kind]
+		last := !remembered[w] && (a.Target == "" && a.Outcome == fleet.OutcomeDone || a.Target != "" && young)
 		if last {
-			remembered[a.Kind] = true
+			remembered[w] = true
 		}
-		if young || last {
+		if last || young && room > 0 {
+			room--
 			kept = append(kept, a)
 		}
 	}

@@ -23,7 +23,7 @@ type Rounds struct{ log *logTable[fleet.RoundRecord] }
 func NewRounds(r Reader, dataDir string) *Rounds {
 	id := func(r *fleet.RoundRecord) string { return r.RoundID }
 	at := func(r *fleet.RoundRecord) int64 { return r.StartedAt }
-	return &Rounds{newLogTable(r, join(dataDir, roundsTable), roundCodec, id, at)}
+	return &Rounds{newLogTable(r, join(dataDir, roundsTable), roundCodec, 1, id, at)}
 }
 
 // Latest returns the newest n rounds by start, newest first; n <= 0 means all.
@@ -39,7 +39,7 @@ type RoundsWriter struct {
 
 // NewRoundsWriter appends to the table that r reads.
 func NewRoundsWriter(w Writer, r *Rounds) *RoundsWriter {
-	return &RoundsWriter{r, &logWriter[fleet.RoundRecord]{writer: w, log: r.log, action: "rounds", trim: trimRounds}}
+	return &RoundsWriter{r, newLogWriter(w, r.log, "rounds", trimRounds)}
 }
 
 // Append stores a round. Storing one that is there, by its id, does nothing.

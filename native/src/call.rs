@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::engine::{self, Engine};
 use crate::error::{Class, Fault};
-use crate::{cancel, maker, objects, observe, probe, tables};
+use crate::{
+    cancel, compact, maker, objects, observe, probe, seal, sweep, tables, tail, verify, versions,
+};
 
 /// One request, copied from the caller's memory.
 pub struct Call {
@@ -77,6 +79,12 @@ pub fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result
         "commit_snapshot" => work!(tables::commit_snapshot),
         "append" => work!(tables::append),
         "cleanup_versions" => work!(tables::cleanup_versions),
+        "classify_tail" => work!(tail::classify_tail),
+        "seal_shard" => work!(seal::seal_shard),
+        "compact" => work!(compact::compact),
+        "cleanup_dataset" => work!(versions::cleanup_dataset),
+        "sweep_generations" => work!(sweep::sweep_generations),
+        "verify" => work!(verify::verify),
         "put" => work!(objects::put),
         "get" => work!(objects::get),
         "list" => work!(objects::list),

@@ -213,7 +213,9 @@ async fn delete_from(store: &ObjectStore, paths: Vec<Path>) -> Result<usize, Fau
 }
 
 /// Only an empty folder can be removed like this; one that is not just stays.
-async fn remove_empty(folders: BTreeSet<Path>) -> Result<(), Fault> {
+pub(crate) async fn remove_empty(
+    folders: impl IntoIterator<Item = Path> + Send + 'static,
+) -> Result<(), Fault> {
     tokio::task::spawn_blocking(move || {
         for folder in folders {
             let _ = std::fs::remove_dir(to_local_path(&folder));

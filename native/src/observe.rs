@@ -15,7 +15,6 @@ use crate::commits::{Commit, Walk, WalkPast};
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fingerprint::Fingerprint;
-use crate::local;
 use crate::remote::Remote;
 use crate::shard::{Seen, Shard, Shards};
 
@@ -50,19 +49,19 @@ struct Target {
 /// See `fleet.Observation`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Observation {
-    fingerprint: Fingerprint,
+    pub fingerprint: Fingerprint,
     manifest_time: i64,
-    fragments: i64,
+    pub fragments: i64,
     small_fragments: i64,
     base_rows: i64,
     deleted_rows: i64,
-    bytes: i64,
+    pub bytes: i64,
     keyed: bool,
     indexes: Vec<String>,
     tags: Vec<String>,
     branches: Vec<String>,
     commits: Vec<Commit>,
-    shards: Vec<Shard>,
+    pub shards: Vec<Shard>,
     observed_at: i64,
 }
 
@@ -95,6 +94,20 @@ fn answer(outcome: Outcome<Observation>) -> Value {
         Ok(observation) => json!({ "observation": observation, "requests": requests }),
         Err(fault) => json!({ "error": fault.to_json(), "requests": requests }),
     }
+}
+
+/// One dataset, measured without its history.
+pub async fn measure(engine: &Engine, uri: &str) -> Result<Observation, Fault> {
+    let target = Target {
+        uri: uri.to_owned(),
+        known_version: 0,
+        target_rows: 0,
+    };
+    let walk = Walk {
+        max_commits: 1,
+        ..Walk::default()
+    };
+    observe_one(engine, &target, &walk).boxed().await
 }
 
 async fn observe_one(engine: &Engine, target: &Target, walk: &Walk) -> Result<Observation, Fault> {
@@ -138,7 +151,7 @@ async fn look(engine: &Engine, target: &Target, walk: &Walk) -> Result<Observati
         remote: &remote,
         uri,
     };
-    let seen = see_shards(engine, &shards).await?;
+    let seen = see_shards(&shards).await?;
     let head = base::head(engine, &remote, uri)
         .await
         .map_err(|fault| Missed {
@@ -184,13 +197,8 @@ async fn look(engine: &Engine, target: &Target, walk: &Walk) -> Result<Observati
     })
 }
 
-async fn see_shards(engine: &Engine, shards: &Shards<'_>) -> Result<Vec<Seen>, Fault> {
-    let remote = shards.remote;
-    let ids = match remote.store.is_local() {
-        true => local::on_disk(engine, &remote.base, |disk| disk.shards()).await?,
-        false => remote.shards().await?,
-    };
-    futures::stream::iter(ids)
+async fn see_shards(shards: &Shards<'_>) -> Result<Vec<Seen>, Fault> {
+    futures::stream::iter(shards.ids().await?)
         .map(|id| shards.see(id).boxed())
         .buffered(SHARDS_AT_ONCE)
         .try_collect()
@@ -206,7 +214,7 @@ fn with_pending(base: i64, shards: &[Shard]) -> i64 {
     base + pending.sum::<i64>()
 }
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| elapsed.as_millis() as i64)
 }

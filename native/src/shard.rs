@@ -30,12 +30,12 @@ const TOMBSTONE: &str = "_tombstone";
 pub struct Shard {
     #[serde(flatten)]
     pub mark: ShardMark,
-    epoch: u64,
-    current_generation: u64,
-    compacted_mark: u64,
-    status: &'static str,
-    pending: i64,
-    pending_rows: i64,
+    pub epoch: u64,
+    pub current_generation: u64,
+    pub compacted_mark: u64,
+    pub status: &'static str,
+    pub pending: i64,
+    pub pending_rows: i64,
     /// What the writer measured in memory, or the size of the data files where
     /// it didn't say and the generation was opened.
     pub pending_bytes: i64,
@@ -78,11 +78,14 @@ pub struct Seen {
     tail: Tail,
 }
 
-/// A shard's latest manifest and the file it came from.
-struct Latest {
-    version: u64,
-    etag: String,
-    content: ShardManifest,
+/// A version of a shard's manifest and the file it came from.
+#[derive(Clone, Debug)]
+pub struct Latest {
+    pub version: u64,
+    pub etag: String,
+    /// Unix ms of the file.
+    pub time: i64,
+    pub content: ShardManifest,
 }
 
 /// Reads the shards of one dataset.
@@ -93,6 +96,14 @@ pub struct Shards<'a> {
 }
 
 impl Shards<'_> {
+    /// The shards that have a folder, sorted.
+    pub async fn ids(&self) -> Result<Vec<Uuid>, Fault> {
+        match self.remote.store.is_local() {
+            true => local::on_disk(self.engine, &self.remote.base, |disk| disk.shards()).await,
+            false => self.remote.shards().await,
+        }
+    }
+
     /// The manifest first, then the WAL. Content and e-tag of the manifest come
     /// from one request.
     pub async fn see(&self, id: Uuid) -> Result<Seen, Fault> {
@@ -152,7 +163,7 @@ impl Shards<'_> {
 
     /// `None`: a shard folder without a manifest, as a writer that died early
     /// leaves it.
-    async fn latest_manifest(&self, id: Uuid) -> Result<Option<Latest>, Fault> {
+    pub async fn latest_manifest(&self, id: Uuid) -> Result<Option<Latest>, Fault> {
         let mut version = self.latest_version(id).await?;
         loop {
             if version == 0 {
@@ -223,10 +234,12 @@ impl Shards<'_> {
         Ok(self.remote.head(&path).await?.is_some())
     }
 
-    async fn read_manifest(&self, id: Uuid, version: u64) -> Result<Latest, Fault> {
+    /// 1 GET.
+    pub async fn read_manifest(&self, id: Uuid, version: u64) -> Result<Latest, Fault> {
         let path = shard_manifest(&self.remote.base, &id, version);
         let got = self.remote.store.inner.get(&path).await?;
         let etag = clean_etag(got.meta.e_tag.as_deref().unwrap_or_default());
+        let time = got.meta.last_modified.timestamp_millis();
         let bytes = got.bytes().await?;
         let corrupt = |error: &dyn std::fmt::Display| {
             Fault::new(
@@ -239,6 +252,7 @@ impl Shards<'_> {
         Ok(Latest {
             version,
             etag,
+            time,
             content,
         })
     }

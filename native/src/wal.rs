@@ -107,7 +107,7 @@ impl Wal<'_> {
     /// First position that does not exist. Positions have no gaps, so it is the
     /// first absent one after a present one; `seen` is where to begin. When that
     /// entry is not there (a stale hint), or the end is far, a LIST tells.
-    async fn next_position(&self, seen: u64) -> Result<u64, Fault> {
+    pub async fn next_position(&self, seen: u64) -> Result<u64, Fault> {
         let mut next = seen.max(FIRST);
         if seen >= FIRST {
             if !self.exists(seen).await? {

@@ -1,0 +1,202 @@
+//! What opening a writer would replay, and whether that is harmless. Pure.
+
+use lance_index::mem_wal::ShardStatus;
+
+use crate::maintain::{Refusal, count};
+use crate::shard::Latest;
+use crate::tail::{Examined, Judged, State, covered_by};
+
+/// What sealing a shard comes to.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Entries up to here are stepped over.
+    pub covered: u64,
+    /// Entries with rows after that, in order: the writer replays all of them.
+    pub replayed: Vec<Judged>,
+    /// Entries that nobody looked at, after all others.
+    left: u64,
+    newest_time: i64,
+}
+
+impl Plan {
+    pub fn of(examined: &Examined) -> Self {
+        let covered = covered_by(&examined.judged, examined.cursor, |_| true);
+        let after = |one: &&Judged| one.position > covered && one.state.is_replayed();
+        let newest = examined.judged.iter().map(|one| one.time).max();
+        Self {
+            covered,
+            replayed: examined.judged.iter().filter(after).cloned().collect(),
+            left: examined.left(),
+            newest_time: newest.unwrap_or(0),
+        }
+    }
+
+    /// One batch at least for each entry; a put of several keeps them apart.
+    pub fn batches(&self) -> usize {
+        let batches: i64 = self.replayed.iter().map(|one| one.rows.max(1)).sum();
+        batches as usize
+    }
+
+    /// Why it must not be done. `silent_since`: a shard that was written later has
+    /// a writer.
+    pub fn refused(
+        &self,
+        manifest: Option<&Latest>,
+        silent_since: i64,
+        allow_unknown: bool,
+    ) -> Option<Refusal> {
+        if manifest.is_some_and(|one| one.content.status == ShardStatus::Sealed) {
+            let sentence = "its owner has sealed the shard: no writer may open it";
+            return Some(Refusal::new("sealed", sentence));
+        }
+        if self.replayed.is_empty() && self.left == 0 {
+            return None;
+        }
+        if self.newest_time > silent_since {
+            let sentence = "the shard was written a short while ago: its writer may still be alive";
+            return Some(Refusal::new("live", sentence));
+        }
+        match allow_unknown && manifest.is_some() {
+            true => None,
+            false => self.harmful(manifest.is_some()),
+        }
+    }
+
+    /// Rows that are no longer the newest, and would become so again.
+    fn harmful(&self, has_manifest: bool) -> Option<Refusal> {
+        let refuse = |sentence| Some(Refusal::new("unknown_tail", sentence));
+        let number = |state| {
+            self.replayed
+                .iter()
+                .filter(|one| one.state == state)
+                .count() as i64
+        };
+        let unknown = number(State::Unknown) + self.left as i64;
+        if unknown > 0 || !has_manifest {
+            return refuse(format!(
+                "nobody can tell of {} whether the base has or had the rows: replaying them can \
+                 bring back deleted rows and old values",
+                count(unknown.max(1), "WAL entry", "WAL entries"),
+            ));
+        }
+        match number(State::InBase) {
+            0 => None,
+            in_base => refuse(format!(
+                "{} after the stranded ones: replaying them can bring back deleted rows and old \
+                 values",
+                count(
+                    in_base,
+                    "WAL entry, whose rows the base has, comes",
+                    "WAL entries, whose rows the base has, come"
+                ),
+            )),
+        }
+    }
+}
+
+impl State {
+    /// Whether an entry that is not stepped over is worth telling of. One that
+    /// later entries supersede is replayed before them and so changes nothing.
+    fn is_replayed(self) -> bool {
+        self != Self::Superseded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examined(states: &[State]) -> Examined {
+        let judged = |(index, state): (usize, &State)| Judged {
+            position: 11 + index as u64,
+            time: 1000,
+            rows: 2,
+            state: *state,
+            generations: vec![1],
+        };
+        Examined {
+            cursor: 10,
+            next: 11 + states.len() as u64,
+            looked: 10 + states.len() as u64,
+            judged: states.iter().enumerate().map(judged).collect(),
+            ..Examined::default()
+        }
+    }
+
+    fn manifest() -> Latest {
+        Latest {
+            version: 3,
+            etag: String::new(),
+            time: 0,
+            content: lance_index::mem_wal::ShardManifest {
+                shard_id: uuid::Uuid::nil(),
+                version: 3,
+                shard_spec_id: 0,
+                shard_field_values: Default::default(),
+                writer_epoch: 1,
+                replay_after_wal_entry_position: 10,
+                wal_entry_position_last_seen: 10,
+                current_generation: 2,
+                sstables: vec![],
+                status: ShardStatus::Active,
+            },
+        }
+    }
+
+    fn code(states: &[State], allow_unknown: bool) -> &'static str {
+        let refused = Plan::of(&examined(states)).refused(Some(&manifest()), 1000, allow_unknown);
+        refused.map_or("", |refusal| refusal.code)
+    }
+
+    use State::{Contained, InBase, Stranded, Superseded, Unknown};
+
+    #[test]
+    fn what_is_accounted_for_is_stepped_over_and_the_rest_replayed() {
+        let plan = Plan::of(&examined(&[
+            InBase, Contained, Stranded, Superseded, Stranded,
+        ]));
+        assert_eq!(plan.covered, 12);
+        let positions: Vec<_> = plan.replayed.iter().map(|one| one.position).collect();
+        assert_eq!(positions, [13, 15]);
+    }
+
+    #[test]
+    fn only_what_may_set_rows_back_is_refused() {
+        for (states, expected) in [
+            (&[InBase, Stranded][..], ""),
+            (&[Stranded, Superseded, Stranded], ""),
+            (&[Stranded, Contained], ""),
+            (&[Stranded, InBase], "unknown_tail"),
+            (&[Stranded, Unknown], "unknown_tail"),
+            (&[InBase, Contained], ""),
+        ] {
+            assert_eq!(code(states, false), expected, "{states:?}");
+            assert_eq!(code(states, true), "", "{states:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_with_a_writer_or_sealed_by_its_owner_is_left_alone() {
+        let plan = Plan::of(&examined(&[Stranded]));
+        let live = plan.refused(Some(&manifest()), 999, true).unwrap();
+        assert_eq!(live.code, "live");
+        let mut dropped = manifest();
+        dropped.content.status = ShardStatus::Sealed;
+        let sealed = plan.refused(Some(&dropped), 1000, true).unwrap();
+        assert_eq!(sealed.code, "sealed");
+    }
+
+    #[test]
+    fn without_a_manifest_nothing_is_replayed() {
+        let plan = Plan::of(&examined(&[Unknown]));
+        assert_eq!(plan.refused(None, 1000, true).unwrap().code, "unknown_tail");
+    }
+
+    #[test]
+    fn entries_that_nobody_looked_at_are_unknown() {
+        let mut more = examined(&[Stranded]);
+        more.next += 1;
+        let refused = Plan::of(&more).refused(Some(&manifest()), 1000, false);
+        assert_eq!(refused.unwrap().code, "unknown_tail");
+    }
+}

@@ -1,0 +1,245 @@
+//! What became of the rows in WAL entries past the flush cursors. The cursor may
+//! lag behind what was flushed, and a writer may have died before it flushed: the
+//! entries look alike, and replaying the first kind would bring back what was
+//! deleted and set back what was updated.
+
+mod content;
+mod entry;
+mod examine;
+mod history;
+mod judge;
+mod lookup;
+mod shape;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use lance::Dataset;
+use lance_index::mem_wal::{ShardManifest, SsTable};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::call::Reply;
+use crate::engine::Engine;
+use crate::error::Fault;
+use crate::fresh::Fresh;
+use crate::maintain::{self, count};
+use crate::remote::Remote;
+use crate::shard::Shards;
+
+pub use content::key_digests;
+pub use examine::{Examined, Place, Targets};
+use history::NAMED_MAX;
+pub use history::{Checked, Drain, Drains, PROPERTY, drains};
+pub use judge::{Judged, State, covered_through as covered_by};
+pub use shape::Shape;
+
+/// Entries that an answer lists.
+const LISTED_MAX: usize = 32;
+
+#[derive(Deserialize)]
+pub struct ClassifyTail {
+    uri: String,
+}
+
+/// See `lance.Tail`.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tail {
+    pub shard: Uuid,
+    pub cursor: u64,
+    pub next: u64,
+    pub entries: i64,
+    pub contained: i64,
+    pub in_base: i64,
+    pub superseded: i64,
+    pub stranded: i64,
+    pub unknown: i64,
+    pub stranded_rows: i64,
+    pub covered_through: u64,
+    pub newest_time: i64,
+    pub listed: Vec<Listed>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub sentence: String,
+}
+
+/// See `lance.TailEntry`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    pub position: u64,
+    pub rows: i64,
+    pub time: i64,
+    pub state: State,
+}
+
+impl From<&Judged> for Listed {
+    fn from(one: &Judged) -> Self {
+        Self {
+            position: one.position,
+            rows: one.rows,
+            time: one.time,
+            state: one.state,
+        }
+    }
+}
+
+/// See README.md.
+pub async fn classify_tail(
+    engine: Arc<Engine>,
+    request: ClassifyTail,
+    _: Bytes,
+) -> Result<Reply, Fault> {
+    let uri = request.uri.as_str();
+    maintain::answer(uri, async {
+        let fresh = Fresh::open(&engine, uri).await?;
+        Ok(json!({ "shards": tails(&fresh).await? }))
+    })
+    .await
+}
+
+/// The tail of every shard.
+pub async fn tails(fresh: &Fresh<'_>) -> Result<Vec<Tail>, Fault> {
+    let mut tails = Vec::new();
+    for (shard, manifest) in &fresh.shards {
+        let place = fresh.place(*shard, manifest.as_ref());
+        tails.push(Tail::of(*shard, &place.examine().boxed().await?));
+    }
+    Ok(tails)
+}
+
+impl Tail {
+    pub fn of(shard: Uuid, examined: &Examined) -> Self {
+        let mut tail = Self {
+            shard,
+            cursor: examined.cursor,
+            next: examined.next,
+            covered_through: judge::covered_through(&examined.judged, examined.cursor, |_| true),
+            ..Self::default()
+        };
+        for one in &examined.judged {
+            tail.add(one);
+        }
+        let left = examined.left() as i64;
+        tail.entries += left;
+        tail.unknown += left;
+        let (mut listed, fine): (Vec<&Judged>, Vec<&Judged>) =
+            examined.judged.iter().partition(|one| !one.state.is_fine());
+        listed.extend(fine);
+        tail.listed = listed
+            .into_iter()
+            .take(LISTED_MAX)
+            .map(Listed::from)
+            .collect();
+        tail.sentence = tail.in_words();
+        tail
+    }
+
+    fn add(&mut self, one: &Judged) {
+        self.entries += 1;
+        self.newest_time = self.newest_time.max(one.time);
+        let count = match one.state {
+            State::Contained => &mut self.contained,
+            State::InBase => &mut self.in_base,
+            State::Superseded => &mut self.superseded,
+            State::Stranded => &mut self.stranded,
+            State::Unknown => &mut self.unknown,
+        };
+        *count += 1;
+        if one.state == State::Stranded {
+            self.stranded_rows += one.rows;
+        }
+    }
+
+    /// What stands in the way of calling this shard drained; empty: nothing.
+    fn in_words(&self) -> String {
+        let shard = self.shard;
+        let mut parts = Vec::new();
+        if self.stranded > 0 {
+            parts.push(format!(
+                "{} with {} {} stranded: their writer never flushed them",
+                count(self.stranded, "WAL entry", "WAL entries"),
+                count(self.stranded_rows, "row", "rows"),
+                if self.stranded == 1 { "is" } else { "are" },
+            ));
+        }
+        if self.unknown > 0 {
+            parts.push(format!(
+                "of {} nobody can tell whether the base has or had their rows",
+                count(self.unknown, "WAL entry", "WAL entries"),
+            ));
+        }
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("shard {shard}: {}", parts.join("; ")),
+        }
+    }
+}
+
+impl State {
+    /// Whether nothing is lost when the entry is never read again.
+    pub fn is_fine(self) -> bool {
+        matches!(self, Self::Contained | Self::InBase | Self::Superseded)
+    }
+}
+
+/// What a merge that takes `merged` over may put down about the shard's WAL, and
+/// how far it may move the flush cursor. `manifest` is the shard's manifest that
+/// names the generations, `base` the table before or after the merge.
+pub async fn covered_through(
+    engine: &Engine,
+    uri: &str,
+    base: &Dataset,
+    shard: Uuid,
+    manifest: &ShardManifest,
+    merged: &[SsTable],
+) -> Result<Checked, Fault> {
+    let (store, path) = engine.store(uri).await?;
+    let remote = Remote { store, base: path };
+    let shards = Shards {
+        engine,
+        remote: &remote,
+        uri,
+    };
+    // Once more, for the time of its file.
+    let latest = shards.read_manifest(shard, manifest.version).await?;
+    let mark = crate::base::Indexes::of(base).await?.mark(&shard);
+    let place = Place {
+        engine,
+        remote: &remote,
+        uri,
+        base,
+        shard,
+        manifest: Some(&latest),
+        mark,
+    };
+    let examined = place.examine().boxed().await?;
+    let counts = |generation: u64| {
+        generation <= mark || merged.iter().any(|one| one.generation == generation)
+    };
+    Ok(checked(&examined, manifest.version, counts))
+}
+
+fn checked(examined: &Examined, manifest: u64, counts: impl Fn(u64) -> bool) -> Checked {
+    let mut checked = Checked {
+        checked: examined.looked,
+        covered: judge::covered_through(&examined.judged, examined.cursor, &counts),
+        seen: examined.next.saturating_sub(1),
+        manifest,
+        ..Checked::default()
+    };
+    for one in &examined.judged {
+        if checked.open.len() + checked.unknown.len() == NAMED_MAX {
+            // Without being named an entry would count as being in the base.
+            checked.checked = one.position - 1;
+            break;
+        }
+        match one.state {
+            State::InBase | State::Superseded => {}
+            State::Contained if one.generations.iter().all(|one| counts(*one)) => {}
+            State::Contained | State::Stranded => checked.open.push(one.position),
+            State::Unknown => checked.unknown.push(one.position),
+        }
+    }
+    checked
+}

@@ -133,8 +133,16 @@ fn of_io(error: &io::Error) -> Verdict {
         | ErrorKind::NetworkDown
         | ErrorKind::StaleNetworkFileHandle => Definite(Class::Unreachable),
         ErrorKind::InvalidData | ErrorKind::UnexpectedEof => Perhaps(Class::Corrupt),
+        // A folder, or links that lead round in a circle, where a file should be.
+        ErrorKind::IsADirectory => Definite(Class::Corrupt),
+        _ if is_link_loop(error) => Definite(Class::Corrupt),
         _ => Silent,
     }
+}
+
+/// The kind of this error has no stable name yet.
+fn is_link_loop(error: &io::Error) -> bool {
+    error.raw_os_error().is_some() && error.to_string().contains("levels of symbolic links")
 }
 
 /// Errors whose types are private to their crates, by their texts.

@@ -97,14 +97,16 @@ impl Walk {
                 })
             }
             Err(error) => match Fault::from(error) {
-                // Cleaned up. It happened before the commit that follows it, and
-                // a time that is too late only makes the table look fresher.
-                fault if fault.class == Class::Gone && after > 0 => Ok(nameless(after)),
-                // The head's own transaction file.
-                fault if fault.class == Class::Gone && version == head.manifest().version => {
+                // Nobody answers: what the commit was can be seen another time.
+                fault if of_the_moment(fault.class) => Err(fault),
+                // Cleaned up or damaged. The head itself was read already, so it
+                // can only lack its transaction's own file.
+                _ if version == head.manifest().version => {
                     Ok(nameless(head.manifest().timestamp().timestamp_millis()))
                 }
-                fault => Err(fault),
+                // It happened before the commit that follows it, and a time that
+                // is too late only makes the table look fresher.
+                _ => Ok(nameless(after)),
             },
         }
     }
@@ -119,6 +121,14 @@ impl Walk {
             ..commit
         }
     }
+}
+
+/// Classes of errors that another try may not meet.
+fn of_the_moment(class: Class) -> bool {
+    matches!(
+        class,
+        Class::Unreachable | Class::Timeout | Class::Cancelled | Class::Panic
+    )
 }
 
 /// Whether a commit records generations as compacted.

@@ -124,13 +124,15 @@ pub fn wal_dir(base: &Path, shard: &Uuid) -> Path {
 }
 
 /// One attached manifest, by its file name. Detached manifests (`d...`),
-/// temporary files and the version hint give none.
+/// temporary files, the version hint and a version 0, which there never was, give
+/// none.
 pub fn parse_manifest_name(name: &str) -> Option<(Naming, u64)> {
     if name.starts_with('d') {
         return None;
     }
     let scheme = ManifestNamingScheme::detect_scheme(name)?;
-    Some((scheme.into(), scheme.parse_version(name)?))
+    let version = scheme.parse_version(name)?;
+    (version > 0).then(|| (scheme.into(), version))
 }
 
 /// What a listing of `_versions/` says about the head.

@@ -4,7 +4,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use lance::Dataset;
 use uuid::Uuid;
 
-use crate::base::{self, Head, Indexes};
+use crate::base::{self, Indexes};
 use crate::engine::Engine;
 use crate::error::Fault;
 use crate::remote::Remote;
@@ -23,7 +23,6 @@ pub struct Fresh<'a> {
     pub remote: Remote,
     /// All that have a folder, with their latest manifests, by id.
     pub shards: Vec<(Uuid, Option<Latest>)>,
-    pub head: Head,
     pub base: Dataset,
     pub indexes: Indexes,
 }
@@ -41,7 +40,6 @@ impl<'a> Fresh<'a> {
             uri,
             remote,
             shards,
-            head,
             base,
             indexes,
         })

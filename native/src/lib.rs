@@ -21,6 +21,7 @@ mod maintain;
 mod maker;
 mod objects;
 mod observe;
+mod preview;
 mod probe;
 mod probe_local;
 mod remote;

@@ -107,6 +107,9 @@ impl Disk<'_> {
     pub fn stat(&self, path: &Path) -> Result<Option<File>, Fault> {
         self.count(Kind::Head);
         match fs::metadata(to_local_path(path)) {
+            Ok(metadata) if metadata.is_dir() => {
+                Err(fault(path, io::Error::from(ErrorKind::IsADirectory)))
+            }
             Ok(metadata) => Ok(Some(File::new(&metadata))),
             Err(error) if absent(&error) => Ok(None),
             Err(error) => Err(fault(path, error)),

@@ -24,8 +24,8 @@ pub struct Folder {
     pub newest_time: i64,
     /// A file that Lance would not have put there, or a link.
     pub unknown: Option<String>,
-    files: Vec<Path>,
-    path: Path,
+    pub files: Vec<Path>,
+    pub path: Path,
 }
 
 /// The folders directly below a shard that are named like generations.

@@ -86,7 +86,35 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 			r.LastWrite, r.PendingWAL = noon-8*24*hour, 9
 			r.Shards = []Shard{{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10}}
 		}), p, History{}, DoNothing, "not merged: shard s1 is sealed; 3 fragments, below 16; not retired while generations are pending", 0},
+		"cold, one shard sealed and one not": {row(func(r *Row) {
+			r.LastWrite, r.PendingWAL = noon-8*24*hour, 12
+			r.Shards = []Shard{
+				{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10},
+				{ShardMark: ShardMark{ID: "s2"}, Pending: 3, CurrentGeneration: 10},
+			}
+		}), p, History{}, DoMerge, "3 pending generations, nothing written for 8 d", 0},
+		"a mark that fell in a table that was made anew": {row(func(r *Row) {
+			r.PendingWAL, r.Shards = 9, []Shard{{ShardMark: ShardMark{ID: "s1"}, Pending: 9, CurrentGeneration: 10}}
+		}), p, History{RememberedMarks: map[string]uint64{"s1": 6}, MarksVersion: 8}, DoMerge, "9 pending generations, merged from 8 on", 0},
+		"cold, with entries that nobody can tell": {row(func(r *Row) { r.LastWrite, r.TailEntries = noon-8*24*hour, 3 }), p, History{Unknown: 2, TailsAt: noon - hour}, DoNothing,
+			"3 fragments, below 16; not retired: 2 WAL entries of which nobody can tell whether the table has them; seal shows them and lets you decide", noon + 23*hour},
+		"cold, the tails were looked at long ago": {row(func(r *Row) { r.LastWrite, r.TailEntries = noon-8*24*hour, 3 }), p, History{Unknown: 2, TailsAt: noon - 24*hour}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"cold, the tails have become shorter":     {row(func(r *Row) { r.LastWrite, r.TailEntries = noon-8*24*hour, 1 }), p, History{Unknown: 2, TailsAt: noon - hour}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"cold, with stranded entries":             {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-8*24*hour, 2 }), p, History{}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"soon cold, with stranded entries": {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-30*min1, 2 }), policy(func(p *Policy) { p.RetireAfter = 10 * time.Minute }), History{}, DoNothing,
+			"2 stranded WAL entries; 3 fragments, below 16; not retired: 2 stranded WAL entries, replayed after 1 h without a write", noon + 30*min1},
+		"stranded entries a day old": {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-25*hour, 2 }), p, History{}, DoMerge, "2 stranded WAL entries, nothing written for 25 h", 0},
+		"stranded entries that a look at the tails found": {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-25*hour, -1 }), p, History{Stranded: 1}, DoMerge,
+			"1 stranded WAL entry, nothing written for 25 h", 0},
 		"a last write nobody knows": {row(func(r *Row) { r.LastWrite = 0 }), p, History{}, DoNothing, "3 fragments, below 16; last write unknown", 0},
+
+		"a merge that cools down lets a compaction through": {row(func(r *Row) { r.PendingWAL, r.FragmentCount, r.SmallFragments = 9, 40, 20 }), p, conflict, DoCompact,
+			"20 small fragments, compacted from 16 on", 0},
+		"a retirement that cools down lets a merge through": {row(func(r *Row) { r.LastWrite, r.PendingWAL = noon-8*24*hour, 9 }), p, History{Retire: Tries{9, noon, "denied"}}, DoMerge,
+			"9 pending generations, merged from 8 on", 0},
+		"both cool down, one less long": {row(func(r *Row) { r.PendingWAL, r.FragmentCount, r.SmallFragments = 9, 40, 20 }), p,
+			History{Merge: Tries{4, noon, ""}, Compact: Tries{3, noon, ""}}, DoNothing,
+			"cooling down until 12:20 after 4 failures; 9 pending generations, merged from 8 on", noon + 10*min1},
 
 		"maintenance off":                   {pending(9), ObserveOnly(), History{}, DoNothing, "maintenance is off: observe only; 9 pending generations, merged from 8 on", 0},
 		"maintenance off and nothing to do": {quiet(), ObserveOnly(), History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
@@ -123,6 +151,65 @@ func TestShardsThatTheirWorkerStillWritesCanBeLeftToIt(t *testing.T) {
 	assert.True(t, strings.HasPrefix(d.Reason, "20 pending generations left to their live writer"), d.Reason)
 }
 
+func TestAShardDrainedBySomebodyElseIsLeftToItsWriterFromThenOn(t *testing.T) {
+	row := quiet()
+	row.PendingWAL, row.Shards = 20, []Shard{{Pending: 20, CurrentGeneration: 30, NewestEntryTime: noon - 10*min1}}
+	assert.Equal(t, DoMerge, Decide(row, DefaultPolicy(), History{}, noon).Action)
+	d := Decide(row, DefaultPolicy(), History{ForeignDrain: true}, noon)
+	assert.Equal(t, DoNothing, d.Action)
+	assert.Contains(t, d.Reason, "20 pending generations left to their live writer, which merges by itself")
+	assert.Equal(t, noon+50*min1, d.NotBefore, "then the shard is live no longer")
+	assert.Equal(t, DoMerge, Decide(row, DefaultPolicy(), History{ForeignDrain: true}, d.NotBefore).Action)
+}
+
+func TestEachKindIsDecidedAsIfThereWereNoOther(t *testing.T) {
+	row := quiet()
+	row.LastWrite, row.PendingWAL, row.FragmentCount, row.SmallFragments = noon-8*24*hour, 9, 40, 20
+	each := DecideEach(row, DefaultPolicy(), History{Merge: Tries{3, noon, ""}}, noon)
+	assert.Equal(t, DoRetire, each.Retire.Action)
+	assert.Equal(t, Decision{DoNothing, "cooling down until 12:10 after 3 failures; 9 pending generations, merged from 8 on", noon + 10*min1, DoMerge, HeldCooling}, each.Merge)
+	assert.Equal(t, DoCompact, each.Compact.Action)
+}
+
+func TestAForcedRetirementOverlooksTheAgeAndNothingElse(t *testing.T) {
+	p := DefaultPolicy()
+	sealed := Shard{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10}
+	for why, c := range map[string]struct {
+		row     func(*Row)
+		policy  func(*Policy)
+		history History
+		action  Todo
+		held    Held
+		reason  string
+	}{
+		"written lately":            {nil, nil, History{}, DoRetire, "", "written 2 h ago, retired because somebody asked for it"},
+		"last write unknown":        {func(r *Row) { r.LastWrite = 0 }, nil, History{}, DoRetire, "", "written at an unknown time, retired because somebody asked for it"},
+		"sealed":                    {func(r *Row) { r.PendingWAL, r.Shards = 9, []Shard{sealed} }, nil, History{}, DoNothing, HeldRefused, "not retired while generations are pending"},
+		"an unknown tail":           {func(r *Row) { r.TailEntries = 1 }, nil, History{Unknown: 1, TailsAt: noon}, DoNothing, HeldRefused, "not retired: 1 WAL entry of which nobody can tell whether the table has them; seal shows them and lets you decide"},
+		"paused":                    {nil, func(p *Policy) { p.Paused = "release week" }, History{}, DoNothing, HeldPaused, "paused: release week; written 2 h ago, retired because somebody asked for it"},
+		"maintenance is off":        {nil, func(p *Policy) { p.Maintain = false }, History{}, DoNothing, HeldOff, "maintenance is off: observe only; written 2 h ago, retired because somebody asked for it"},
+		"retirement is off":         {nil, func(p *Policy) { p.RetireAfter = 0 }, History{}, DoNothing, "", "written 2 h ago, never retired"},
+		"it can't be reached":       {func(r *Row) { *r = Failed(exp1, r, "denied", "", noon-min1, fiveMinutes) }, nil, History{}, DoNothing, HeldFailing, "denied since 11:59, next try 12:04"},
+		"it failed again and again": {nil, nil, History{Retire: Tries{3, noon, "denied"}}, DoNothing, HeldCooling, "cooling down until 12:10 after 3 failures: denied; written 2 h ago, retired because somebody asked for it"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			row, policy := quiet(), p
+			if c.row != nil {
+				c.row(&row)
+			}
+			if c.policy != nil {
+				c.policy(&policy)
+			}
+			d := DecideForced(row, policy, c.history, noon)
+			assert.Equal(t, c.action, d.Action)
+			assert.Equal(t, c.held, d.Held)
+			assert.Equal(t, c.reason, d.Reason)
+		})
+	}
+	row := quiet()
+	assert.Equal(t, DoNothing, Decide(row, p, History{}, noon).Action, "without force it is not cold")
+}
+
 // drawAny is any row, with any history, that a table may hold.
 func drawAny(t *rapid.T) (Row, Policy, History) {
 	n := func(name string) int64 { return rapid.Int64Range(-1, 40).Draw(t, name) }
@@ -151,11 +238,20 @@ func drawAny(t *rapid.T) (Row, Policy, History) {
 func TestEveryDecisionHasASentenceAndNothingStartsThatIsForbidden(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row, p, h := drawAny(t)
-		d := Decide(row, p, h, noon)
+		d, each := Decide(row, p, h, noon), DecideEach(row, p, h, noon)
 		assert.NotEmpty(t, d.Reason)
 		assert.NotContains(t, d.Reason, "-1", "unknown is a word, not a number")
 		if !p.Maintain || p.Paused != "" || row.Failing() || !row.Known || row.MissingRounds > 0 {
 			assert.Equal(t, DoNothing, d.Action)
+		}
+		for kind, one := range map[Todo]Decision{DoRetire: each.Retire, DoMerge: each.Merge, DoCompact: each.Compact} {
+			cooling := noon < h.Tries(kind).LastAt+p.Cooldown(h.Tries(kind).Failures).Milliseconds()
+			assert.False(t, cooling && one.Action != DoNothing, "cooling down")
+			assert.Contains(t, []Todo{DoNothing, kind}, one.Action)
+		}
+		if d.Action != DoNothing {
+			assert.Equal(t, d.Action, d.Wants)
+			assert.Empty(t, d.Held)
 		}
 		if d.Action == DoRetire {
 			assert.Positive(t, p.RetireAfter)

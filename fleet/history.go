@@ -150,7 +150,7 @@ func (h *History) tried(kind Todo, a *Action, counted map[string]bool) {
 // learn takes in what an action found the experiment to be afterwards.
 func (h *History) learn(a *Action) {
 	f := ParseFacts(a.After)
-	h.ForeignDrain = h.ForeignDrain || f.ForeignDrain || ParseFacts(a.Before).ForeignDrain
+	h.ForeignDrain = h.ForeignDrain || f.ForeignDrain
 	if f.NoOpVersion > 0 {
 		h.NoOpVersion, h.NoOpOptions = f.NoOpVersion, f.NoOpOptions
 	}

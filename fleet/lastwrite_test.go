@@ -71,6 +71,7 @@ func TestLastWriteIsTheNewestOfWALGenerationsAndBase(t *testing.T) {
 		"a base write":                      {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}}, nil, 50, 50},
 		"a base write under maintenance":    {Observation{Fingerprint: head, Commits: []Commit{rewrite(3, 90), appended(2, 50)}}, nil, 50, 50},
 		"an unflushed write":                {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}, Shards: []Shard{shard(70, 60)}}, nil, 70, 50},
+		"an entry that was flushed later":   {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}, Shards: []Shard{shard(70, 99)}}, nil, 70, 50},
 		"a flushed write of an old writer":  {Observation{Fingerprint: head, Commits: []Commit{appended(3, 50)}, Shards: []Shard{shard(0, 60), shard(55, 0)}}, nil, 60, 50},
 		"nothing since what was known":      {Observation{Fingerprint: head, ManifestTime: 90}, &Row{Known: true, Version: 3, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
 		"maintenance since what was known":  {Observation{Fingerprint: head, ManifestTime: 90, Commits: []Commit{rewrite(3, 90), rewrite(2, 80)}}, &Row{Known: true, Version: 1, LastWrite: 40, LastBaseWrite: 30}, 40, 30},
@@ -119,6 +120,19 @@ func TestMaintenanceNeverMovesTheLastWrite(t *testing.T) {
 		last, base, _ := LastWrite(o, &prev)
 		assert.Equal(t, prev.LastWrite, last)
 		assert.Equal(t, prev.LastBaseWrite, base)
+	})
+}
+
+// Entries of the WAL are never collected: whatever is made of them later, by a
+// flush, a replay, a seal or a merge, they keep the time at which they came.
+func TestFlushesAndReplaysNeverMoveTheLastWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entry := rapid.Int64Range(1, 100).Draw(t, "entry")
+		flush := rapid.Int64Range(entry, 1000).Draw(t, "flush")
+		o := Observation{Fingerprint: Fingerprint{Version: 1}, Commits: []Commit{appended(1, 1)}}
+		o.Shards = []Shard{{NewestEntryTime: entry, NewestGenTime: flush}}
+		last, _, _ := LastWrite(o, nil)
+		assert.Equal(t, entry, last)
 	})
 }
 

@@ -13,6 +13,7 @@ type LedgerState string
 const (
 	LedgerRetired  LedgerState = "retired"  // nothing was left behind, by the evidence
 	LedgerReturned LedgerState = "returned" // written again, or woken
+	LedgerGone     LedgerState = "gone"     // its source did not name it in two rounds running
 )
 
 // LedgerEntry is one row of `_retired`. Entries are only ever added; of each
@@ -28,6 +29,8 @@ type LedgerEntry struct {
 	FragmentCount    int64 `json:"fragment_count"`
 	LastCompaction   int64 `json:"last_compaction"` // unix ms; -1 never
 	TotalCompactions int64 `json:"total_compactions"`
+
+	MissingSince int64 `json:"missing_since,omitempty"` // start of the round that first missed its name, unix ms; 0 = it is named
 
 	At        int64 `json:"at"`         // of this entry, unix ms
 	RetiredAt int64 `json:"retired_at"` // when it retired: a renewal keeps it
@@ -49,7 +52,8 @@ func (e LedgerEntry) Key() string {
 	return key
 }
 
-// Renewal says whether an entry only renews the evidence of a retirement.
+// Renewal says whether an entry only renews the evidence of a retirement, or notes
+// whether its source names it.
 func (e LedgerEntry) Renewal() bool { return e.Retired() && e.At > e.RetiredAt }
 
 // Retired says whether an entry stands for a retirement in force.
@@ -117,7 +121,7 @@ func NewRetirement(r Row, e Evidence, last *LedgerEntry, now int64) LedgerEntry 
 func (e LedgerEntry) Return(lastWrite, now int64) LedgerEntry {
 	last := e
 	e.State, e.At, e.CheckedAt = LedgerReturned, laterThan(&last, now), now
-	e.LastWrite = max(e.LastWrite, lastWrite)
+	e.LastWrite, e.MissingSince = max(e.LastWrite, lastWrite), 0
 	e.By, e.Why, e.WorkflowID, e.RunID = "", "", "", ""
 	return e
 }
@@ -130,6 +134,36 @@ func (e LedgerEntry) Renew(evidence Evidence, now int64) LedgerEntry {
 	e.RowCount, e.Bytes, e.FragmentCount = evidence.Rows, evidence.Bytes, evidence.Fragments
 	e.By, e.Why, e.WorkflowID, e.RunID = "", "", "", ""
 	return e
+}
+
+// Unnamed are the entries to add after a round whose sources named listed: a name
+// that is missed for the first time is marked, one that is named again is not any
+// more, and one that a later round misses too is gone, as a row of `_stats` would be
+// (see MergeRound). entries are the newest of each experiment. RunID is the caller's to set.
+func Unnamed(entries []LedgerEntry, listed []Experiment, roundStarted, now int64) []LedgerEntry {
+	named := make(map[ID]bool, len(listed))
+	for _, exp := range listed {
+		named[exp.ID] = true
+	}
+	var add []LedgerEntry
+	for _, e := range entries {
+		next := e
+		switch missing := !named[e.ID]; {
+		case !e.Retired() || !missing && e.MissingSince == 0:
+			continue // nothing new
+		case !missing && roundStarted > e.MissingSince:
+			next.MissingSince = 0
+		case missing && e.MissingSince == 0 && roundStarted > e.RetiredAt:
+			next.MissingSince = roundStarted
+		case missing && e.MissingSince > 0 && roundStarted > e.At:
+			next.State, next.Why = LedgerGone, "no source names it any more"
+		default:
+			continue // an older round knows less
+		}
+		next.At = laterThan(&e, now)
+		add = append(add, next)
+	}
+	return add
 }
 
 func laterThan(last *LedgerEntry, now int64) int64 {

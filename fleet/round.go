@@ -91,7 +91,8 @@ func (m *merger) put(row Row) {
 
 // foldStaged joins the round's findings in. A row that was there when the round
 // began and is not any more was dropped or retired meanwhile, knowing more than
-// this round did: it is not brought back.
+// this round did: it is not brought back. A retirement knows less than a round that
+// saw a write after its evidence.
 func (m *merger) foldStaged() {
 	pinned := make(map[ID]bool, len(m.in.Pinned))
 	m.carried = make(map[ID]bool, len(m.in.Pinned))
@@ -102,10 +103,16 @@ func (m *merger) foldStaged() {
 	}
 	for _, row := range m.in.Staged {
 		delete(m.carried, row.ID)
-		if m.before[row.ID] != nil || !pinned[row.ID] {
+		if m.before[row.ID] != nil || !pinned[row.ID] || m.writtenSince(&row) {
 			m.put(row)
 		}
 	}
+}
+
+// writtenSince says whether a row knows of a write that a retirement did not.
+func (m *merger) writtenSince(row *Row) bool {
+	lastWrite, retired := m.in.Retired[row.ID]
+	return retired && row.Known && row.LastWrite > lastWrite
 }
 
 // foldListing notes which rows the sources named and which they did not.

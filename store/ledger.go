@@ -112,8 +112,8 @@ func unfitEntry(e *fleet.LedgerEntry) string {
 		return "names no experiment"
 	case e.RunID == "":
 		return "has no run id"
-	case e.State != fleet.LedgerRetired && e.State != fleet.LedgerReturned:
-		return fmt.Sprintf("has the state %q: want retired or returned", e.State)
+	case e.State != fleet.LedgerRetired && e.State != fleet.LedgerReturned && e.State != fleet.LedgerGone:
+		return fmt.Sprintf("has the state %q: want retired, returned or gone", e.State)
 	case e.Retired() && !e.Evidence.Clean():
 		return "has evidence that something would be left behind"
 	case e.Retired() && e.Evidence.Fingerprint.IsZero():
@@ -140,6 +140,7 @@ var ledgerCodec = newCodec([]column[fleet.LedgerEntry]{
 	textColumn("state", true, func(e *fleet.LedgerEntry) *fleet.LedgerState { return &e.State }),
 	ledgerInt("at", 0, func(e *fleet.LedgerEntry) *int64 { return &e.At }),
 	ledgerInt("retired_at", 0, func(e *fleet.LedgerEntry) *int64 { return &e.RetiredAt }),
+	ledgerInt("missing_since", 0, func(e *fleet.LedgerEntry) *int64 { return &e.MissingSince }),
 	ledgerInt("checked_at", 0, func(e *fleet.LedgerEntry) *int64 { return &e.CheckedAt }),
 	uniqueColumn("uri", true, func(e *fleet.LedgerEntry) *string { return &e.URI }),
 	textColumn("source", true, func(e *fleet.LedgerEntry) *fleet.Source { return &e.Source }),

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"lancefleet/lance"
 )
@@ -54,7 +55,7 @@ func New() *Memory {
 }
 
 // Calls says how often an operation was called: head, read_table, commit_snapshot,
-// append, cleanup_versions, get, put, list, list_dirs, delete.
+// append, compact, cleanup_versions, get, put, list, list_dirs, delete.
 func (m *Memory) Calls(op string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,6 +226,54 @@ func (m *Memory) Append(
 	return m.add(t, body), nil
 }
 
+// Compact implements store.UpkeepEngine: as many records as make a pass worth it
+// become one, with every row in its place.
+func (m *Memory) Compact(ctx context.Context, s lance.CompactSpec) (lance.Compacted, error) {
+	const op = "compact"
+	if err := m.enter(ctx, op, s.URI); err != nil {
+		return lance.Compacted{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.tables[s.URI]
+	if t == nil {
+		return lance.Compacted{}, fail(lance.Gone, op, s.URI, "there is no dataset")
+	}
+	records, schema, err := decode(t.versions[t.head].body)
+	done := lance.Compacted{VersionBefore: t.head, Version: t.head, FragmentsBefore: int64(len(records)), FragmentsAfter: int64(len(records))}
+	if err != nil || len(records) < s.MinFragments {
+		return done, err
+	}
+	whole, err := concatenate(schema, records)
+	if err != nil {
+		return lance.Compacted{}, err
+	}
+	body, err := encode([]arrow.RecordBatch{whole}, schema)
+	if err != nil {
+		return lance.Compacted{}, err
+	}
+	done.Version, done.Tasks, done.FragmentsAfter = m.add(t, body), 1, 1
+	done.FragmentsRemoved, done.FragmentsAdded = done.FragmentsBefore, 1
+	return done, nil
+}
+
+func concatenate(schema *arrow.Schema, records []arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, schema.NumFields())
+	var rows int64
+	for i := range columns {
+		parts := make([]arrow.Array, len(records))
+		for j, r := range records {
+			parts[j] = r.Column(i)
+		}
+		var err error
+		if columns[i], err = array.Concatenate(parts, memory.DefaultAllocator); err != nil {
+			return nil, err
+		}
+		rows = int64(columns[i].Len())
+	}
+	return array.NewRecordBatch(schema, columns, rows), nil
+}
+
 // CleanupVersions implements store.Writer.
 func (m *Memory) CleanupVersions(ctx context.Context, uri string, olderThan time.Duration, keep int) (int64, error) {
 	if err := m.enter(ctx, "cleanup_versions", uri); err != nil {
@@ -262,7 +311,8 @@ func (m *Memory) Get(ctx context.Context, uri string) (lance.Object, error) {
 	return o, nil
 }
 
-// List implements store.Reader.
+// List implements store.Reader. Of a dataset it shows the manifests, as large as
+// their versions.
 func (m *Memory) List(ctx context.Context, uri string, limit int) ([]lance.ObjectInfo, error) {
 	if err := m.enter(ctx, "list", uri); err != nil {
 		return nil, err
@@ -273,6 +323,14 @@ func (m *Memory) List(ctx context.Context, uri string, limit int) ([]lance.Objec
 	for at, o := range m.objects {
 		if strings.HasPrefix(at, strings.TrimSuffix(uri, "/")+"/") {
 			found = append(found, lance.ObjectInfo{URI: at, Size: int64(len(o.Body)), Time: o.Time, ETag: o.ETag})
+		}
+	}
+	for at, t := range m.tables {
+		for number, v := range t.versions {
+			manifest := fmt.Sprintf("%s/_versions/%020d.manifest", at, number)
+			if strings.HasPrefix(manifest, strings.TrimSuffix(uri, "/")+"/") {
+				found = append(found, lance.ObjectInfo{URI: manifest, Size: int64(len(v.body)), Time: v.time, ETag: v.etag})
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b lance.ObjectInfo) int { return strings.Compare(a.URI, b.URI) })

@@ -29,7 +29,7 @@ type ground struct {
 
 	experiments []fleet.Experiment
 	writes      int64 // batches so far: each has rows of its own
-	worker, web *child
+	worker, web *program
 	server      string // address of web
 }
 
@@ -73,13 +73,13 @@ func (g *ground) serve(ctx context.Context) error {
 	env := append(g.programEnv(), "DATA_DIR="+g.dataDir, "FLEET="+g.name, "TEMPORAL_ADDRESS="+g.bench.temporal.address, "SCAN_INTERVAL=0", "LOG_FORMAT=json")
 	program := g.bench.tools.lancefleet
 	var err error
-	if g.worker, err = startChild("worker of "+g.name, g.log("worker"), env, program, "worker"); err != nil {
+	if g.worker, err = startProgram("worker of "+g.name, g.log("worker"), env, program, "worker"); err != nil {
 		return err
 	}
 	if _, err := g.worker.await(ctx, "worker runs"); err != nil {
 		return err
 	}
-	if g.web, err = startChild("web of "+g.name, g.log("web"), env, program, "web", "--http-addr", "127.0.0.1:0"); err != nil {
+	if g.web, err = startProgram("web of "+g.name, g.log("web"), env, program, "web", "--http-addr", "127.0.0.1:0"); err != nil {
 		return err
 	}
 	line, err := g.web.await(ctx, `"serving"`)
@@ -100,7 +100,7 @@ func (g *ground) log(program string) string {
 
 // end stops the programs. Ending twice does nothing.
 func (g *ground) end() {
-	for _, c := range []*child{g.web, g.worker} {
+	for _, c := range []*program{g.web, g.worker} {
 		if c != nil {
 			c.stop()
 		}
@@ -120,7 +120,7 @@ func (g *ground) round(ctx context.Context) (Round, error) {
 	if err := json.Unmarshal(text, &r.Record); err != nil {
 		return r, fmt.Errorf("read the round of %s: %w: %s", g.name, err, text)
 	}
-	r.Memory, err = memoryOf(g.worker.pid())
+	r.Memory, err = memoryOf(g.worker.PID())
 	return r, err
 }
 

@@ -54,7 +54,7 @@ func (b *bench) localRounds(ctx context.Context, g *ground, l *Local) (err error
 		return err
 	}
 	b.say("%s: first round %.2f s", g.name, l.First.Seconds)
-	if err := resetPeak(g.worker.pid()); err != nil {
+	if err := resetPeak(g.worker.PID()); err != nil {
 		return fmt.Errorf("reset the peak memory of the worker: %w", err)
 	}
 	if l.Unchanged, err = several(ctx, b.settings.Rounds, g.unchanged); err != nil {

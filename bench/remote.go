@@ -88,7 +88,7 @@ func (r *remoteRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.bench.say("s3: first round %.2f s", r.out.First.Seconds)
-	if err := resetPeak(g.worker.pid()); err != nil {
+	if err := resetPeak(g.worker.PID()); err != nil {
 		return fmt.Errorf("reset the peak memory of the worker: %w", err)
 	}
 	before, err := r.server.Requests("")

@@ -15,7 +15,7 @@ import (
 
 // temporal is a development server with a database on disk.
 type temporal struct {
-	process *child
+	process *program
 	address string // host:port
 }
 
@@ -24,7 +24,7 @@ func startTemporal(ctx context.Context, b *bench) (*temporal, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := startChild("temporal", filepath.Join(b.dir, "temporal.log"), nil, b.tools.temporal,
+	process, err := startProgram("temporal", filepath.Join(b.dir, "temporal.log"), nil, b.tools.temporal,
 		"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
 		"--db-filename", filepath.Join(b.dir, "temporal.db"), "--log-level", "warn")
 	if err != nil {
@@ -39,7 +39,7 @@ func startTemporal(ctx context.Context, b *bench) (*temporal, error) {
 
 // proxy adds latency to each answer of a server.
 type proxy struct {
-	process  *child
+	process  *program
 	endpoint string // http://127.0.0.1:port
 }
 
@@ -48,7 +48,7 @@ func startProxy(ctx context.Context, b *bench, upstream string, latencyMS int) (
 	if err != nil {
 		return nil, err
 	}
-	process, err := startChild("toxiproxy", filepath.Join(b.dir, "toxiproxy.log"), nil, b.tools.toxiproxy,
+	process, err := startProgram("toxiproxy", filepath.Join(b.dir, "toxiproxy.log"), nil, b.tools.toxiproxy,
 		"-host", "127.0.0.1", "-port", strconv.Itoa(control))
 	if err != nil {
 		return nil, err

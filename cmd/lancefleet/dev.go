@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"lancefleet/cmd/internal/child"
 	"lancefleet/cmd/internal/makefleet"
+	"lancefleet/internal/child"
 	"lancefleet/lance"
 	"lancefleet/web"
 )
@@ -100,7 +100,7 @@ func (d *devFleet) run(ctx context.Context, server string) (err error) {
 			return interrupted(ctx, err)
 		}
 	}
-	process, err := child.Start(child.Command{Path: server, Args: d.serverArgs(), Log: d.place.file("temporal.log")})
+	process, err := child.StartLogged(d.place.file("temporal.log"), server, d.serverArgs()...)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func interrupted(ctx context.Context, err error) error {
 // watchServer returns when the context ends, or with an error when the Temporal
 // server ends first. Ctrl-C reaches both at the same moment, so it waits a little
 // for the context.
-func watchServer(ctx context.Context, process *child.Process) error {
+func watchServer(ctx context.Context, process *child.Logged) error {
 	select {
 	case <-ctx.Done():
 		return nil

@@ -11,11 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
 	"lancefleet/e2e/notrun"
+	"lancefleet/internal/child"
 )
 
 const (
@@ -37,8 +37,7 @@ type Server struct {
 	Endpoint string // http://127.0.0.1:port
 	root     string // buckets are its folders
 	log      string // of requests
-	process  *exec.Cmd
-	exited   chan struct{}
+	process  *child.Process
 }
 
 // Start runs a server for a test and stops it at its end. Without the program the
@@ -102,7 +101,6 @@ func launch(ctx context.Context, binary, dir string) (*Server, error) {
 		Endpoint: "http://" + address,
 		root:     filepath.Join(dir, "buckets"),
 		log:      filepath.Join(dir, "access.log"),
-		exited:   make(chan struct{}),
 	}
 	sidecar := filepath.Join(dir, "attributes")
 	for _, folder := range []string{s.root, sidecar} {
@@ -114,32 +112,16 @@ func launch(ctx context.Context, binary, dir string) (*Server, error) {
 	if !hasAttributes(dir) {
 		args = append(args, "--sidecar", sidecar)
 	}
-	s.process = exec.Command(binary, append(args, s.root)...)
-	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+secretKey)
-	endWithParent(s.process)
-	if err := start(s.process); err != nil {
-		return nil, fmt.Errorf("start %s: %w", binary, err)
+	cmd := exec.Command(binary, append(args, s.root)...)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+accessKey, "ROOT_SECRET_KEY="+secretKey)
+	if s.process, err = child.Start(cmd); err != nil {
+		return nil, err
 	}
-	go func() {
-		_ = s.process.Wait()
-		close(s.exited)
-	}()
 	if err := s.waitUntilHealthy(ctx); err != nil {
 		s.Stop()
 		return nil, err
 	}
 	return s, nil
-}
-
-// start keeps the thread that starts the child: endWithParent is about threads.
-func start(c *exec.Cmd) error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // for good: the thread lives as long as this goroutine
-		started <- c.Start()
-		select {}
-	}()
-	return <-started
 }
 
 // freeAddress asks the kernel for a port that is free now.
@@ -168,8 +150,8 @@ func (s *Server) waitUntilHealthy(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-		case <-s.exited:
-			return fmt.Errorf("the server ended at once: %s", s.process.ProcessState)
+		case <-s.process.Done():
+			return fmt.Errorf("the server ended at once: %s", s.process.Ended())
 		case <-ctx.Done():
 			return fmt.Errorf("the server does not answer on %s: %w", s.Endpoint, ctx.Err())
 		}
@@ -178,8 +160,7 @@ func (s *Server) waitUntilHealthy(ctx context.Context) error {
 
 // Stop ends the server. Stopping again does nothing.
 func (s *Server) Stop() {
-	_ = s.process.Process.Kill()
-	<-s.exited
+	_ = s.process.Kill() // it fails only where nothing is left to kill
 }
 
 // Bucket makes an empty bucket, if there is none of that name, and returns its uri.

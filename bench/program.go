@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"lancefleet/internal/child"
 )
 
 const (
@@ -20,91 +21,67 @@ const (
 	stopPatience  = 20 * time.Second // from asking a program to end to killing it
 )
 
-// child is a running program in a process group of its own: Ctrl-C in a terminal
+// program is a running program in a process group of its own: Ctrl-C in a terminal
 // reaches bench alone, which then ends its children in order.
-type child struct {
+type program struct {
+	*child.Process
 	name string
-	cmd  *exec.Cmd
 	said *transcript
-	done chan struct{}
-	err  error // why it ended; set before done is closed
 }
 
-// startChild starts a program. It is killed when bench dies, however that happens
-// (on Linux).
-func startChild(name, log string, env []string, path string, args ...string) (*child, error) {
+// startProgram starts a program. It is killed when bench dies, however that happens.
+func startProgram(name, log string, env []string, path string, args ...string) (*program, error) {
 	file, err := os.Create(log)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	said := &transcript{file: file, more: make(chan struct{})}
 	// Not tied to a context: stop ends it in its turn, also after Ctrl-C.
-	c := &child{name: name, cmd: exec.CommandContext(context.Background(), path, args...), said: &transcript{file: file, more: make(chan struct{})}, done: make(chan struct{})}
-	c.cmd.Env = append(cleanEnv(), env...)
-	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
-	c.cmd.SysProcAttr = tied()
-	started := make(chan error)
-	go c.run(started)
-	if err := <-started; err != nil {
+	cmd := exec.CommandContext(context.Background(), path, args...)
+	cmd.Env = append(cleanEnv(), env...)
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = group()
+	process, err := child.Start(cmd)
+	if err != nil {
+		file.Close()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	return c, nil
+	go func() {
+		<-process.Done()
+		file.Close()
+	}()
+	return &program{Process: process, name: name, said: said}, nil
 }
-
-// run keeps one thread from start to end: the kernel kills the child when the
-// thread that started it ends.
-func (c *child) run(started chan<- error) {
-	runtime.LockOSThread()
-	defer close(c.done)
-	defer c.said.file.Close()
-	err := c.cmd.Start()
-	started <- err
-	if err == nil {
-		c.err = c.cmd.Wait()
-	}
-}
-
-func (c *child) pid() int { return c.cmd.Process.Pid }
 
 // await waits for a line that has the words and returns it.
-func (c *child) await(ctx context.Context, words string) (string, error) {
+func (p *program) await(ctx context.Context, words string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	for {
-		line, more := c.said.find(words)
+		line, more := p.said.find(words)
 		if line != "" {
 			return line, nil
 		}
 		select {
 		case <-more:
-		case <-c.done:
-			if line, _ := c.said.find(words); line != "" {
+		case <-p.Done():
+			if line, _ := p.said.find(words); line != "" {
 				return line, nil
 			}
-			return "", fmt.Errorf("%s ended without saying %q: %w:\n%s", c.name, words, c.ended(), c.said.tail())
+			return "", fmt.Errorf("%s ended without saying %q: %s:\n%s", p.name, words, p.Ended(), p.said.tail())
 		case <-ctx.Done():
-			return "", fmt.Errorf("%s did not say %q: %w:\n%s", c.name, words, ctx.Err(), c.said.tail())
+			return "", fmt.Errorf("%s did not say %q: %w:\n%s", p.name, words, ctx.Err(), p.said.tail())
 		}
 	}
 }
 
-// ended says how the program ended. Only after done.
-func (c *child) ended() error {
-	if c.err != nil {
-		return c.err
-	}
-	return errors.New("exit status 0")
+// stop asks the program to end, and kills its group when it does not.
+func (p *program) stop() {
+	_ = p.Stop(context.Background(), stopPatience) // it fails only where nothing is left to stop
 }
 
-// stop asks the program to end, and kills its group when it does not.
-func (c *child) stop() {
-	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-c.done:
-	case <-time.After(stopPatience):
-	}
-	_ = syscall.Kill(-c.pid(), syscall.SIGKILL)
-	<-c.done
-}
+// group is for programs with a process group of their own.
+func group() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // transcript keeps what a program says and passes it on to a file.
 type transcript struct {

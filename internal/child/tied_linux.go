@@ -7,6 +7,9 @@ import (
 
 // startTied has the kernel kill the child when the calling thread ends.
 func startTied(cmd *exec.Cmd) (release func(), err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	return func() {}, cmd.Start()
 }

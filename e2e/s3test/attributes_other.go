@@ -2,8 +2,4 @@
 
 package s3test
 
-import "os/exec"
-
-func endWithParent(*exec.Cmd) {}
-
 func hasAttributes(string) bool { return false }

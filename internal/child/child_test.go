@@ -22,36 +22,38 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("CHILD_TEST_PARENT") {
 	case "tied":
-		playParent(func(cmd Command) (int, error) {
-			p, err := Start(cmd)
-			if err != nil {
-				return 0, err
-			}
-			return p.PID(), nil
+		playParent(func(cmd *exec.Cmd) error {
+			_, err := Start(cmd)
+			return err
+		})
+	case "tied group":
+		playParent(func(cmd *exec.Cmd) error {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			_, err := Start(cmd)
+			return err
 		})
 	case "watched":
-		playParent(func(c Command) (int, error) {
-			cmd := exec.Command(c.Path, c.Args...)
+		playParent(func(cmd *exec.Cmd) error {
 			_, err := startWatched(cmd)
-			return cmd.Process.Pid, err
+			return err
 		})
 	default:
 		os.Exit(m.Run())
 	}
 }
 
-func playParent(start func(Command) (int, error)) {
-	pid, err := start(Command{Path: "sleep", Args: []string{"300"}, Log: os.DevNull})
-	if err != nil {
+func playParent(start func(*exec.Cmd) error) {
+	cmd := exec.Command("sleep", "300")
+	if err := start(cmd); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(pid)
+	fmt.Println(cmd.Process.Pid)
 	select {}
 }
 
 func TestAChildDiesWithAParentThatIsKilled(t *testing.T) {
-	for _, how := range []string{"tied", "watched"} {
+	for _, how := range []string{"tied", "tied group", "watched"} {
 		t.Run(how, func(t *testing.T) {
 			parent := exec.Command(os.Args[0])
 			parent.Env = append(os.Environ(), "CHILD_TEST_PARENT="+how)
@@ -82,7 +84,7 @@ func alive(pid int) bool {
 }
 
 func TestStopEndsAChildThatListens(t *testing.T) {
-	p, err := Start(Command{Path: "sleep", Args: []string{"300"}, Log: filepath.Join(t.TempDir(), "log")})
+	p, err := Start(exec.Command("sleep", "300"))
 	require.NoError(t, err)
 	require.NoError(t, p.Stop(t.Context(), time.Minute))
 	require.False(t, alive(p.PID()))
@@ -90,7 +92,7 @@ func TestStopEndsAChildThatListens(t *testing.T) {
 
 func TestStopKillsAChildThatDoesNotListen(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	p, err := Start(Command{Path: "sh", Args: []string{"-c", `trap "" TERM; echo ready; while :; do sleep 1; done`}, Log: log})
+	p, err := StartLogged(log, "sh", "-c", `trap "" TERM; echo ready; while :; do sleep 1; done`)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return tail(log) == "ready" }, 20*time.Second, 10*time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -99,8 +101,24 @@ func TestStopKillsAChildThatDoesNotListen(t *testing.T) {
 	require.False(t, alive(p.PID()))
 }
 
+func TestAChildTakesItsOwnGroupAlong(t *testing.T) {
+	said := filepath.Join(t.TempDir(), "said")
+	cmd := exec.Command("sh", "-c", `sleep 300 & echo $! >"$0"; wait`, said)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p, err := Start(cmd)
+	require.NoError(t, err)
+	grandchild := 0
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(said)
+		grandchild, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, p.Stop(t.Context(), time.Minute))
+	require.Eventually(t, func() bool { return !alive(grandchild) }, 20*time.Second, 10*time.Millisecond)
+}
+
 func TestTheErrorOfAChildShowsTheEndOfItsLog(t *testing.T) {
-	p, err := Start(Command{Path: "sh", Args: []string{"-c", "echo out of ports; exit 3"}, Log: filepath.Join(t.TempDir(), "log")})
+	p, err := StartLogged(filepath.Join(t.TempDir(), "log"), "sh", "-c", "echo out of ports; exit 3")
 	require.NoError(t, err)
 	<-p.Done()
 	require.ErrorContains(t, p.Err(), "exit status 3")
@@ -108,6 +126,6 @@ func TestTheErrorOfAChildShowsTheEndOfItsLog(t *testing.T) {
 }
 
 func TestAMissingProgramIsAnErrorOfStart(t *testing.T) {
-	_, err := Start(Command{Path: filepath.Join(t.TempDir(), "none"), Log: filepath.Join(t.TempDir(), "log")})
+	_, err := StartLogged(filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

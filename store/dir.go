@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,13 @@ const (
 )
 
 // Schemes are matched as URLs write them; a single letter would be a drive.
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+var (
+	scheme     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+	halfScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:(/|$)`) // s3:/bucket
+)
+
+// storageSchemes are those that the native library can reach.
+var storageSchemes = []string{"s3", "s3+ddb", "gs", "az", "abfss"}
 
 // CleanDataDir turns what a person wrote into the one form in which a data
 // directory is compared and joined: an absolute local path (file:// becomes one),
@@ -29,12 +36,19 @@ var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 // s3+ddb:// needs it) is kept. Credentials in the URL are refused: they belong
 // into the environment, and this string ends in logs and workflow histories.
 func CleanDataDir(s string) (string, error) {
-	clean, err := cleanURI(strings.TrimSpace(s))
+	text := strings.TrimSpace(s)
+	clean, err := cleanURI(text)
+	if err == nil && !scheme.MatchString(text) && halfScheme.MatchString(text) {
+		err = errors.New("looks like a url with a slash missing; a folder of that name is ./" + text)
+	}
 	if err != nil {
 		return "", fmt.Errorf("data directory %q: %w", redact(s), err)
 	}
 	if isLocal(clean) {
 		return filepath.Abs(clean)
+	}
+	if name, _, _ := strings.Cut(clean, "://"); !slices.Contains(storageSchemes, name) {
+		return "", fmt.Errorf("data directory %q: %s:// is no storage; a folder, file:// or %s:// is allowed", redact(s), name, strings.Join(storageSchemes, "://, "))
 	}
 	return clean, nil
 }

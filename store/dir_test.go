@@ -26,6 +26,8 @@ func TestADataDirectoryHasOneForm(t *testing.T) {
 		"gs://b/k%20k":                   "gs://b/k%20k",
 		"s3+ddb://b/k/?ddbTableName=t":   "s3+ddb://b/k?ddbTableName=t",
 		"abfss://container@account/dir/": "abfss://container@account/dir",
+		"./s3:/bucket":                   filepath.Join(here, "s3:/bucket"),
+		"a:b":                            filepath.Join(here, "a:b"),
 	} {
 		got, err := store.CleanDataDir(given)
 		require.NoError(t, err, given)
@@ -40,6 +42,7 @@ func TestADataDirectoryThatCannotBeMeantIsRefused(t *testing.T) {
 	for _, given := range []string{
 		"", "  ", "s3://", "s3:///key", "file://host/data", "file://", "file:///data?x=1",
 		"s3://bucket/a/../b", "s3://bucket/./b", "/data\nx", "s3://key:secret@bucket/x",
+		"http://foo", "https://bucket.example/x", "ftp://x/y", "memory://x", "s3a://bucket", "s3:/bucket", "gs:", "file:/data",
 	} {
 		_, err := store.CleanDataDir(given)
 		require.Error(t, err, given)

@@ -24,11 +24,18 @@ const (
 	SourcesBoth     SourceMode = "registry,folder" // registries, and the folders that none of them names
 )
 
-// ParseSources reads SOURCES: "", "auto", "registry", "folder", or both in any order.
+// AllowedSources is what SOURCES may be, in words.
+const AllowedSources = "registry, folder, registry,folder, or nothing for registry where one exists, else folder"
+
+// ParseSources reads SOURCES: "", "auto", "registry", "folder", or both in any order,
+// each once.
 func ParseSources(s string) (SourceMode, error) {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r == ',' || r == ' ' })
+	words := strings.Split(strings.ToLower(strings.TrimSpace(s)), ",")
+	for i := range words {
+		words[i] = strings.TrimSpace(words[i])
+	}
 	slices.Sort(words)
-	switch strings.Join(slices.Compact(words), ",") {
+	switch strings.Join(words, ",") {
 	case "", "auto":
 		return SourcesAuto, nil
 	case "registry":
@@ -38,7 +45,7 @@ func ParseSources(s string) (SourceMode, error) {
 	case "folder,registry":
 		return SourcesBoth, nil
 	}
-	return "", fmt.Errorf("sources %q: want registry, folder, registry,folder, or nothing for registry where one exists, else folder", s)
+	return "", fmt.Errorf("sources %q: want %s", s, AllowedSources)
 }
 
 // Listing is what the sources name. It is shared: read only.

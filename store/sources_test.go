@@ -255,7 +255,7 @@ func TestSourcesAreReadAsPeopleWriteThem(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"folders", "registry,disk", "registry;folder"} {
+	for _, text := range []string{"folders", "registry,disk", "registry;folder", ",", "registry,", "registry,registry", "registry,,folder", "registry folder", "auto,folder"} {
 		_, err := store.ParseSources(text)
 		require.ErrorContains(t, err, text)
 	}

@@ -159,6 +159,7 @@ type Schedule struct {
 	IntervalSecs   int64  `json:"interval_secs"`
 	SkippedOverlap int64  `json:"skipped_overlap" doc:"Starts left out because a round was still running"`
 	MissedCatchup  int64  `json:"missed_catchup" doc:"Starts missed while Temporal was away"`
+	Warning        string `json:"warning,omitempty" doc:"What was asked for took effect, and this is what it made of the schedule, but Temporal did not tell it: why"`
 }
 
 // RescanRequest asks for a round.
@@ -177,16 +178,24 @@ type Started struct {
 	Location       string `json:"location" doc:"Path to poll for its result"`
 }
 
-// PauseRequest stops or resumes rounds.
+// PauseRequest stops rounds.
 type PauseRequest struct {
 	Reason string `json:"reason" maxLength:"500" doc:"Why; shown on every page while paused"`
 	By     string `json:"by,omitempty" maxLength:"100" doc:"Who"`
 }
 
+// ResumeRequest lets rounds go on.
+type ResumeRequest struct {
+	Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why; kept in the journal"`
+	By     string `json:"by,omitempty" maxLength:"100" doc:"Who"`
+}
+
 // Rescanned is the result of the full observation of one experiment.
 type Rescanned struct {
-	Experiment       *Detail `json:"experiment" doc:"As stored now"`
+	ID               string  `json:"id" doc:"kind:name"`
+	Experiment       *Detail `json:"experiment" doc:"As stored now; null = see warning"`
 	CommittedVersion *uint64 `json:"committed_version" doc:"Of _stats; null = it had nothing new to store"`
+	Warning          string  `json:"warning,omitempty" doc:"It was observed, but what it is now could not be read: why"`
 }
 
 // Status is what one needs to know about this server and its fleet.

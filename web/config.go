@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"regexp"
 	"time"
 
 	"lancefleet/fleet"
@@ -52,6 +54,26 @@ func (c Config) Validate() error {
 	}
 	if !isLoopback(host) && !c.Insecure {
 		return fmt.Errorf("http address %q: %w", c.Addr, ErrNotLoopback)
+	}
+	for _, name := range c.AllowedHosts {
+		if _, err := netip.ParseAddr(name); err != nil && !hostName.MatchString(name) {
+			return fmt.Errorf("host name %q: a name or address without scheme, port and path is allowed", name)
+		}
+	}
+	return c.validateLinks()
+}
+
+// hostName is compared with a Host header whose port was taken off.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+
+// validateLinks refuses what a page must not link to.
+func (c Config) validateLinks() error {
+	if c.TemporalUI == "" {
+		return nil
+	}
+	u, err := url.Parse(c.TemporalUI)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("address %q: http:// or https:// and a host are allowed", c.TemporalUI)
 	}
 	return nil
 }

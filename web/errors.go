@@ -3,11 +3,9 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"lancefleet/control"
 	"lancefleet/lance"
@@ -73,20 +71,15 @@ func sentence(err error) string {
 	return s
 }
 
-var errorsOnce sync.Once
+// uncertain words a failure of something that was asked to change: no answer does
+// not mean that nothing happened.
+func uncertain(doing string, err error) error {
+	if !noAnswer(err) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w; whether it took effect is not known", doing, err)
+}
 
-// useErrorBody makes huma answer its own errors in our shape too. huma keeps this
-// in a package variable.
-func useErrorBody() {
-	errorsOnce.Do(func() {
-		huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-			parts := []string{message}
-			for _, err := range errs {
-				if err != nil {
-					parts = append(parts, sentence(err))
-				}
-			}
-			return refuse(status, strings.Join(parts, ": "))
-		}
-	})
+func noAnswer(err error) bool {
+	return control.ClassOf(err) == control.ClassUnreachable || errors.Is(err, context.DeadlineExceeded)
 }

@@ -84,7 +84,7 @@ func (s *Server) refreshForm(c echo.Context) error {
 	name := c.Param("name")
 	out, err := s.rescanOne(c.Request().Context(), name, c.FormValue("by"))
 	if err == nil {
-		return c.Redirect(http.StatusSeeOther, experimentPath(out.Experiment.ID)+"?done=refreshed")
+		return c.Redirect(http.StatusSeeOther, experimentPath(out.ID)+"?done=refreshed")
 	}
 	body := s.explain(c.Request().Context(), err)
 	m := s.feed.moment()

@@ -201,7 +201,7 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 	defer cancel()
 	result, err := s.steer.Refresh(ctx, t.exp.ID, author(by))
 	if err != nil {
-		return Rescanned{}, fmt.Errorf("refreshing %s: %w", t.exp.ID, err)
+		return Rescanned{}, uncertain("refreshing "+t.exp.String(), err)
 	}
 	if result.Version != nil {
 		m = s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.view.Version >= *result.Version })
@@ -209,18 +209,29 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 	if why := result.Failed[t.exp.String()]; why != "" {
 		return Rescanned{}, s.refreshFailed(m, t, why)
 	}
-	out := Rescanned{CommittedVersion: result.Version}
+	return s.rescanned(ctx, m, t, result.Version), nil
+}
+
+// rescanned is the answer after a refresh. That has taken effect: what can't be
+// shown now is a warning.
+func (s *Server) rescanned(ctx context.Context, m moment, t target, version *uint64) Rescanned {
+	out := Rescanned{ID: t.exp.String(), CommittedVersion: version}
+	if version != nil && m.view.Version < *version {
+		out.Warning = fmt.Sprintf("it was stored in version %d of the table; this server has not read that yet", *version)
+		return out
+	}
 	if at, ok := m.view.byID[t.exp.ID]; ok {
 		d := s.stored(m, target{exp: t.exp, row: &m.view.Rows[at], at: at})
 		out.Experiment = &d
-		return out, nil
+		return out
 	}
 	d, err := s.lookAt(ctx, t)
 	if err != nil {
-		return Rescanned{}, err
+		out.Warning = "it was observed and is not in the table; looking at it now: " + s.explain(ctx, err).Message
+		return out
 	}
 	out.Experiment = &d
-	return out, nil
+	return out
 }
 
 // refreshFailed takes the class from the row, where the refresh has stored it.

@@ -89,6 +89,9 @@ type fakeTemporal struct {
 	record   *fleet.RoundRecord
 	ended    chan struct{} // closed when the round ends; nil = has ended
 	refresh  func(fleet.ID) (workflows.RefreshResult, error)
+
+	unread error // what asking for the schedule fails with
+	lost   error // what a pause or resume that took effect fails with
 }
 
 func (f *fakeTemporal) call(format string, args ...any) error {
@@ -107,7 +110,7 @@ func (f *fakeTemporal) said() []string {
 func (f *fakeTemporal) Schedule(context.Context) (Schedule, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.schedule, f.err
+	return f.schedule, errors.Join(f.err, f.unread)
 }
 
 func (f *fakeTemporal) setPaused(paused bool, by, reason string) {
@@ -121,6 +124,7 @@ func (f *fakeTemporal) Pause(_ context.Context, by, reason string) error {
 	err := f.call("pause %s: %s", by, reason)
 	if err == nil {
 		f.setPaused(true, by, reason)
+		err = f.lost
 	}
 	return err
 }
@@ -129,6 +133,7 @@ func (f *fakeTemporal) Resume(_ context.Context, by, reason string) error {
 	err := f.call("resume %s: %s", by, reason)
 	if err == nil {
 		f.setPaused(false, by, reason)
+		err = f.lost
 	}
 	return err
 }

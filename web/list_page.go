@@ -74,7 +74,9 @@ func (s *Server) listPage(c echo.Context) error {
 	if m.view == nil {
 		return notLoaded(m)
 	}
-	query, mistakes := parseQuery(c.QueryParams())
+	values, wrong := listParameters.check(c.Request().URL.RawQuery)
+	query, mistakes := parseQuery(values)
+	mistakes = append(wrong, mistakes...)
 	content := newListContent(m, query, s.now().UnixMilli())
 	content.chrome = s.chrome(c, m, "experiments", "Experiments")
 	content.Mistakes = mistakes

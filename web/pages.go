@@ -192,11 +192,13 @@ func (s *Server) chrome(c echo.Context, m moment, page, title string) chrome {
 
 // done are the sentences a form's answer may ask for; a link can show no others.
 var done = map[string]string{
-	"refreshed": "Refreshed: a worker has observed it in full and stored what it saw.",
-	"paused":    "Rounds are paused.",
-	"resumed":   "Rounds run again.",
-	"started":   "A round has been started.",
-	"joined":    "A round was already running; it will do.",
+	"refreshed":      "Refreshed: a worker has observed it in full and stored what it saw.",
+	"paused":         "Rounds are paused.",
+	"resumed":        "Rounds run again.",
+	"paused-unread":  "Rounds are paused. Temporal could not be asked for the schedule afterwards.",
+	"resumed-unread": "Rounds run again. Temporal could not be asked for the schedule afterwards.",
+	"started":        "A round has been started.",
+	"joined":         "A round was already running; it will do.",
 }
 
 // banners say on every page what makes the page less than true.
@@ -256,6 +258,7 @@ func (s *Server) routePages() {
 	s.get(Read, "/", s.listPage)
 	s.get(Read, "/export.csv", s.exportCSV)
 	s.get(Read, "/export.json", s.exportJSON)
+	s.strict["GET /export.csv"], s.strict["GET /export.json"] = listParameters, listParameters
 	s.get(Read, "/experiments/:name", s.experimentPage)
 	s.post("/experiments/:name/refresh", s.refreshForm)
 	s.get(Read, "/rounds", s.roundsPage)

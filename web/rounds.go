@@ -144,7 +144,7 @@ func (s *Server) scan(ctx context.Context, request RescanRequest) (Started, erro
 	defer cancel()
 	started, err := s.steer.Scan(ctx, request.Full, request.Next, author(request.By))
 	if err != nil {
-		return Started{}, fmt.Errorf("starting a round: %w", err)
+		return Started{}, uncertain("starting a round", err)
 	}
 	started.Location = apiPrefix + "/rounds/" + url.PathEscape(started.WorkflowID) + "/" + url.PathEscape(started.RunID)
 	return started, nil

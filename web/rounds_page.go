@@ -55,14 +55,19 @@ func (s *Server) workflowPath(workflowID, runID string) string {
 }
 
 func (s *Server) pauseForm(c echo.Context) error {
-	request := PauseRequest{Reason: c.FormValue("reason"), By: c.FormValue("by")}
-	_, err := s.setPaused(c.Request().Context(), true, request)
-	return s.steered(c, err, "paused", request.Reason)
+	return s.steerForm(c, steerRequest{true, c.FormValue("by"), c.FormValue("reason")}, "paused")
 }
 
 func (s *Server) resumeForm(c echo.Context) error {
-	_, err := s.setPaused(c.Request().Context(), false, PauseRequest{Reason: c.FormValue("reason"), By: c.FormValue("by")})
-	return s.steered(c, err, "resumed", "")
+	return s.steerForm(c, steerRequest{false, c.FormValue("by"), c.FormValue("reason")}, "resumed")
+}
+
+func (s *Server) steerForm(c echo.Context, r steerRequest, said string) error {
+	schedule, err := s.setPaused(c.Request().Context(), r)
+	if schedule.Warning != "" {
+		said += "-unread"
+	}
+	return s.steered(c, err, said, r.reason)
 }
 
 func (s *Server) startForm(c echo.Context) error {

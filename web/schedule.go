@@ -17,9 +17,7 @@ func (s *Server) getSchedule(ctx context.Context, _ *struct{}) (*scheduleOutput,
 	if s.steer == nil {
 		return nil, noTemporal()
 	}
-	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
-	defer cancel()
-	schedule, err := s.steer.Schedule(ctx)
+	schedule, err := s.readSchedule(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking for the schedule: %w", err)
 	}
@@ -31,11 +29,11 @@ type pauseInput struct {
 }
 
 type resumeInput struct {
-	Body *PauseRequest `required:"false"`
+	Body *ResumeRequest `required:"false"`
 }
 
 func (s *Server) pauseSchedule(ctx context.Context, in *pauseInput) (*scheduleOutput, error) {
-	schedule, err := s.setPaused(ctx, true, in.Body)
+	schedule, err := s.setPaused(ctx, steerRequest{true, in.Body.By, in.Body.Reason})
 	if err != nil {
 		return nil, err
 	}
@@ -43,45 +41,101 @@ func (s *Server) pauseSchedule(ctx context.Context, in *pauseInput) (*scheduleOu
 }
 
 func (s *Server) resumeSchedule(ctx context.Context, in *resumeInput) (*scheduleOutput, error) {
-	request := PauseRequest{}
+	request := steerRequest{}
 	if in.Body != nil {
-		request = *in.Body
+		request.by, request.reason = in.Body.By, in.Body.Reason
 	}
-	schedule, err := s.setPaused(ctx, false, request)
+	schedule, err := s.setPaused(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	return &scheduleOutput{Body: schedule}, nil
 }
 
-// setPaused stops or starts the schedule and answers its state afterwards, which
-// the pages show from then on.
-func (s *Server) setPaused(ctx context.Context, paused bool, request PauseRequest) (Schedule, error) {
-	reason := line(request.Reason)
-	if paused && reason == "" {
-		return Schedule{}, refuse(http.StatusUnprocessableEntity, "reason: say why, it is shown on every page while rounds are paused")
+// steerRequest asks for rounds to stop, or to go on.
+type steerRequest struct {
+	paused     bool
+	by, reason string
+}
+
+func (r steerRequest) doing() string {
+	if r.paused {
+		return "pausing rounds"
 	}
-	if len(reason) > 500 {
-		return Schedule{}, refuse(http.StatusUnprocessableEntity, "reason: at most 500 bytes")
+	return "resuming rounds"
+}
+
+func (r steerRequest) checked() (steerRequest, error) {
+	r.by, r.reason = author(r.by), line(r.reason)
+	if r.paused && r.reason == "" {
+		return r, refuse(http.StatusUnprocessableEntity, "reason: say why, it is shown on every page while rounds are paused")
+	}
+	if len(r.reason) > 500 {
+		return r, refuse(http.StatusUnprocessableEntity, "reason: at most 500 bytes")
+	}
+	return r, nil
+}
+
+// setPaused stops or starts the schedule and answers its state afterwards, which
+// the pages show from then on. What took effect is never told as failed: where the
+// state can't be read back, the answer is what was asked for, with a warning.
+func (s *Server) setPaused(ctx context.Context, r steerRequest) (Schedule, error) {
+	r, err := r.checked()
+	if err != nil {
+		return Schedule{}, err
 	}
 	if s.steer == nil {
 		return Schedule{}, noTemporal()
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*temporalTimeout)
+	begun := s.now().UnixMilli()
+	failed := s.changeSchedule(ctx, r)
+	if failed != nil && !noAnswer(failed) {
+		return Schedule{}, fmt.Errorf("%s: %w", r.doing(), failed)
+	}
+	schedule, unread := s.readSchedule(ctx)
+	if failed != nil && (unread != nil || !r.shows(schedule, begun)) {
+		return Schedule{}, uncertain(r.doing(), failed)
+	}
+	problem := ""
+	if unread != nil {
+		schedule, problem = s.assumed(r, begun), sentence(unread)
+	}
+	s.feed.update(func(m *moment) { m.schedule, m.temporalProblem, m.temporalAsked = &schedule, problem, true })
+	told := schedule
+	if unread != nil {
+		told.Warning = "done, but the schedule could not be read afterwards: " + problem
+	}
+	return told, nil
+}
+
+func (s *Server) changeSchedule(ctx context.Context, r steerRequest) error {
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
-	doing, change := "resuming rounds", s.steer.Resume
-	if paused {
-		doing, change = "pausing rounds", s.steer.Pause
+	if r.paused {
+		return s.steer.Pause(ctx, r.by, r.reason)
 	}
-	if err := change(ctx, author(request.By), reason); err != nil {
-		return Schedule{}, fmt.Errorf("%s: %w", doing, err)
+	return s.steer.Resume(ctx, r.by, r.reason)
+}
+
+func (s *Server) readSchedule(ctx context.Context) (Schedule, error) {
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	return s.steer.Schedule(ctx)
+}
+
+// shows says whether a schedule is what this request made of it.
+func (r steerRequest) shows(s Schedule, begun int64) bool {
+	return s.Paused == r.paused && s.By == r.by && s.Reason == r.reason && s.Since != nil && *s.Since >= begun
+}
+
+// assumed is what the schedule must look like after a change that took effect.
+func (s *Server) assumed(r steerRequest, at int64) Schedule {
+	schedule := Schedule{Exists: true}
+	if known := s.feed.moment().schedule; known != nil {
+		schedule = *known
 	}
-	schedule, err := s.steer.Schedule(ctx)
-	if err != nil {
-		return Schedule{}, fmt.Errorf("asking for the schedule after %s: %w", doing, err)
-	}
-	s.feed.update(func(m *moment) { m.schedule, m.temporalProblem, m.temporalAsked = &schedule, "", true })
-	return schedule, nil
+	schedule.Paused, schedule.By, schedule.Reason, schedule.Since, schedule.NextAt = r.paused, r.by, r.reason, &at, nil
+	return schedule
 }
 
 // line makes what somebody typed one line of printable text.

@@ -1,3 +1,5 @@
+//go:build screenshots
+
 package web
 
 import (
@@ -11,13 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScreenshots writes pictures of pages for people to look at, when
-// SCREENSHOT_DIR says where: SCREENSHOT_DIR=/tmp/shots go test -run Screenshots ./web
+// TestScreenshots is a tool, no test: ./task screenshots writes pictures of pages
+// for people to look at into the folder that SCREENSHOT_DIR names.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("SCREENSHOT_DIR")
-	if dir == "" {
-		t.Skip("a tool: set SCREENSHOT_DIR to get pictures")
-	}
+	require.NotEmpty(t, dir, "SCREENSHOT_DIR must name a folder that exists")
 	wanted := map[string]bool{"list": true, "list-paused": true, "list-mistake": true, "experiment": true, "experiment-failing": true,
 		"experiment-backlog": true, "rounds": true, "rounds-on-s3": true, "rounds-paused": true, "list-empty": true, "list-temporal-down": true}
 	browser := chromium(t)

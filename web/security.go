@@ -15,7 +15,10 @@ import (
 )
 
 // maxBody is the most a request may carry: the largest is a reason for a pause.
-const maxBody = 64 << 10
+const (
+	maxBody  = 64 << 10
+	tooLarge = "the body is larger than 64 KiB"
+)
 
 // contentPolicy lets a page load its own files and nothing else. No inline scripts or
 // styles exist, so an injected one would not run.
@@ -107,7 +110,7 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
-			writeError(w, refuse(http.StatusRequestEntityTooLarge, "the body is larger than 64 KiB"))
+			writeError(w, refuse(http.StatusRequestEntityTooLarge, tooLarge))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -128,7 +131,8 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 			host = h
 		}
 		host = strings.ToLower(strings.Trim(host, "[]"))
-		if !isLoopback(host) && !slices.Contains(s.config.AllowedHosts, host) {
+		allowed := func(name string) bool { return strings.EqualFold(name, host) }
+		if !isLoopback(host) && !slices.ContainsFunc(s.config.AllowedHosts, allowed) {
 			writeError(w, refuse(http.StatusForbidden, "refused: this server does not answer to that host name"))
 			return
 		}

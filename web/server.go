@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -45,7 +46,8 @@ type Server struct {
 
 	echo      *echo.Echo
 	handler   http.Handler
-	access    map[string]Access // "METHOD /path" as echo spells it
+	access    map[string]Access      // "METHOD /path" as echo spells it
+	strict    map[string]*parameters // likewise; those whose query may hold nothing else
 	pages     *pages
 	observing chan struct{} // slots
 }
@@ -81,7 +83,7 @@ func newServer(config Config, p parts) (*Server, error) {
 		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policy: p.policy, now: p.now, log: p.log,
 		lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
-		access: map[string]Access{}, observing: make(chan struct{}, observersAtOnce),
+		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),
 		feed: &feed{
 			snapshots: p.snapshots, rounds: p.rounds, steer: p.steer, policy: p.policy, now: p.now,
 			every: config.RefreshEvery, log: p.log,
@@ -97,7 +99,7 @@ func (s *Server) route() {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
-	e.Use(s.measure, s.logged, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), unescapePath, s.guard)
+	e.Use(s.measure, s.logged, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), unescapePath, s.guard, s.strictQuery)
 	s.echo = e
 	s.routeAPI()
 	s.routePages()
@@ -242,7 +244,12 @@ func handle[I, O any](s *Server, access Access, op huma.Operation, h func(contex
 	op.BodyReadTimeout = 15 * time.Second
 	op.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity,
 		http.StatusServiceUnavailable, http.StatusInternalServerError}
+	if fields := fieldsOf(reflect.TypeFor[I]()); len(fields) > 0 {
+		op.Errors = append(op.Errors, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+		op.Metadata = map[string]any{fieldsKey: fields}
+	}
 	s.access[op.Method+" "+echoPath(op.Path)] = access
+	s.strict[op.Method+" "+echoPath(op.Path)] = parametersOf(reflect.TypeFor[I]())
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err == nil {

@@ -61,13 +61,27 @@ const (
 	observeChunk    = 250
 )
 
+// SettingError is a value that a setting can't have. Its name is that of the
+// environment variable: programs with flags say theirs instead.
+type SettingError struct {
+	Name    string
+	Value   any
+	Allowed string // in words
+}
+
+// Error names setting, value and what is allowed.
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("%s=%v: allowed is %s", e.Name, e.Value, e.Allowed)
+}
+
 var fleetName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
-// Validate names every value that can't be used, and what is allowed.
+// Validate names every value that can't be used, and what is allowed: [SettingError]s,
+// joined.
 func (c Config) Validate() error {
 	var errs []error
 	refuse := func(name string, value any, allowed string) {
-		errs = append(errs, fmt.Errorf("%s=%v: allowed is %s", name, value, allowed))
+		errs = append(errs, &SettingError{name, value, allowed})
 	}
 	number := func(name string, value, low, high int) {
 		if value < low || value > high {
@@ -86,7 +100,7 @@ func (c Config) Validate() error {
 		refuse("DATA_DIR", `""`, "an absolute path or a url such as s3://bucket/folder")
 	}
 	if _, err := store.ParseSources(string(c.Sources)); err != nil {
-		errs = append(errs, fmt.Errorf("SOURCES: %w", err))
+		refuse("SOURCES", fmt.Sprintf("%q", string(c.Sources)), store.AllowedSources)
 	}
 	if c.ScanInterval != 0 {
 		duration("STATS_SCAN_INTERVAL_SECS", c.ScanInterval, time.Second, longestInterval)

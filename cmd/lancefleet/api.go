@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -67,7 +68,9 @@ func (e *apiError) exitCode() int {
 }
 
 // experimentPath is the path of one experiment; its name is one segment.
-func experimentPath(name string) string { return "/api/v1/experiments/" + url.PathEscape(name) }
+func experimentPath(name experimentName) string {
+	return "/api/v1/experiments/" + url.PathEscape(string(name))
+}
 
 func (a *api) get(ctx context.Context, path string, query url.Values, into any) (int, error) {
 	return a.call(ctx, http.MethodGet, path, query, nil, into)
@@ -89,11 +92,23 @@ func (a *api) call(ctx context.Context, method, path string, query url.Values, b
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		return 0, &apiError{message: fmt.Sprintf("no answer from %s: %v; is it running, and is --server right?", a.base, cause(err)), err: err}
+		return 0, &apiError{message: fmt.Sprintf("no answer from %s: %v; %s", a.base, cause(err), advice(method, err)), err: err}
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode, decode(answer, into)
 }
+
+// advice says what to think of a request without an answer. One that never reached
+// a server changed nothing.
+func advice(method string, err error) string {
+	var dialed *net.OpError
+	if method == http.MethodGet || errors.As(err, &dialed) && dialed.Op == "dial" {
+		return "is it running, and is --server right?"
+	}
+	return unknownEffect
+}
+
+const unknownEffect = "whether what was asked for took effect is not known"
 
 func (a *api) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {
 	address := strings.TrimRight(a.base.String(), "/") + path
@@ -126,7 +141,11 @@ func (a *api) request(ctx context.Context, method, path string, query url.Values
 func decode(answer *http.Response, into any) error {
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return &apiError{message: "the answer broke off: " + err.Error(), err: err}
+		message := "the answer broke off: " + err.Error()
+		if answer.Request.Method != http.MethodGet {
+			message += "; " + unknownEffect
+		}
+		return &apiError{message: message, err: err}
 	}
 	if answer.StatusCode >= http.StatusBadRequest {
 		return refusal(answer, text)

@@ -48,8 +48,7 @@ func TestCandidatesOfAnAmbiguousNameAreListed(t *testing.T) {
 }
 
 func TestANameIsOneSegmentOfThePath(t *testing.T) {
-	_, _, _, asked := command(t, http.StatusOK, web.Detail{}, "show", "table:a/b c?d")
-	require.Equal(t, "/api/v1/experiments/table:a%2Fb%20c%3Fd", asked.URL.EscapedPath())
+	require.Equal(t, "/api/v1/experiments/table:a%2Fb%20c%3Fd", experimentPath("table:a/b c?d"))
 }
 
 func TestTheTokenIsSentAsABearer(t *testing.T) {

@@ -111,8 +111,8 @@ func ago(at *int64, now time.Time) string {
 
 type showCommand struct {
 	clientFlags
-	Name  string `arg:"" help:"kind:name, or a bare name: the rollout of that name, else the only match."`
-	Fresh bool   `help:"Observe it now for this answer; nothing is stored."`
+	Name  experimentName `arg:"" help:"kind:name, or a bare name: the rollout of that name, else the only match."`
+	Fresh bool           `help:"Observe it now for this answer; nothing is stored."`
 }
 
 // Run prints one experiment.

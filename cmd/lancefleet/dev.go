@@ -16,6 +16,7 @@ import (
 	"lancefleet/internal/child"
 	"lancefleet/lance"
 	"lancefleet/web"
+	"lancefleet/worker"
 )
 
 type devCommand struct {
@@ -49,6 +50,14 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 	if err != nil {
 		return err
 	}
+	rounds, err := c.config(c.data(place), c.ScanInterval)
+	if err != nil {
+		return err
+	}
+	plan := demoPlan(c.DemoExperiments)
+	if err := plan.Validate(); err != nil {
+		return usageError{fmt.Errorf("--demo-%w", err)}
+	}
 	server, err := findTemporal(c.Temporal)
 	if err != nil {
 		return err
@@ -73,7 +82,7 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 		return err
 	}
 	defer unlock()
-	dev := &devFleet{devCommand: c, place: place, io: io, log: log, web: listener, pages: config, temporal: ports[0], ui: ports[1]}
+	dev := &devFleet{devCommand: c, place: place, plan: plan, io: io, log: log, web: listener, pages: config, rounds: rounds, temporal: ports[0], ui: ports[1]}
 	return dev.run(ctx, server)
 }
 
@@ -81,10 +90,12 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 type devFleet struct {
 	*devCommand
 	place        devPlace
+	plan         makefleet.Plan
 	io           streams
 	log          *slog.Logger
 	web          net.Listener
 	pages        web.Config
+	rounds       worker.Config
 	temporal, ui hostPort
 }
 
@@ -94,9 +105,8 @@ func (d *devFleet) run(ctx context.Context, server string) (err error) {
 		return err
 	}
 	defer engine.Close()
-	plan := demoPlan(d.DemoExperiments)
 	if d.place.demo {
-		if err := d.makeDemo(ctx, engine, plan); err != nil {
+		if err := d.makeDemo(ctx, engine); err != nil {
 			return interrupted(ctx, err)
 		}
 	}
@@ -113,7 +123,7 @@ func (d *devFleet) run(ctx context.Context, server string) (err error) {
 	group.Go(func() error { return watchServer(running, process) })
 	group.Go(func() error { return d.serve(running, engine) })
 	if d.place.demo {
-		group.Go(func() error { return makefleet.Live(running, engine, d.place.dataDir, plan, d.log) })
+		group.Go(func() error { return makefleet.Live(running, engine, d.place.dataDir, d.plan, d.log) })
 	}
 	return interrupted(ctx, group.Wait())
 }
@@ -151,11 +161,11 @@ func (d *devFleet) serverArgs() []string {
 	}
 }
 
-func (d *devFleet) makeDemo(ctx context.Context, engine *lance.Engine, plan makefleet.Plan) error {
+func (d *devFleet) makeDemo(ctx context.Context, engine *lance.Engine) error {
 	if err := d.place.markDemo(); err != nil {
 		return err
 	}
-	made, err := makefleet.Make(ctx, engine, d.place.dataDir, plan, time.Now())
+	made, err := makefleet.Make(ctx, engine, d.place.dataDir, d.plan, time.Now())
 	if err != nil {
 		return fmt.Errorf("demo fleet in %s: %w", d.place.dataDir, err)
 	}

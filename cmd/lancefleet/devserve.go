@@ -30,17 +30,13 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 		return err
 	}
 	defer client.Close()
-	data := d.data()
-	config, err := d.config(data, d.ScanInterval)
-	if err != nil {
-		return err
-	}
+	config := d.rounds
 	config.StopTimeout = min(config.StopTimeout, devStop)
 	w, err := worker.New(config, worker.Deps{Engine: engine, Client: client, Metrics: measured, Log: d.log})
 	if err != nil {
 		return err
 	}
-	pages, err := newWebServer(webParts{d.servedConfig(), data, engine.ReadOnly(), client, measured, d.log})
+	pages, err := newWebServer(webParts{d.servedConfig(), d.rounds, engine.ReadOnly(), client, measured, d.log})
 	if err != nil {
 		return err
 	}
@@ -53,9 +49,9 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 
 // data are the settings that worker and web share. The demo has tables, which no
 // registry names.
-func (d *devFleet) data() dataFlags {
-	data := dataFlags{DataDir: d.place.dataDir, fleetFlags: d.fleetFlags}
-	if d.place.demo && data.Sources == "" {
+func (c *devCommand) data(place devPlace) dataFlags {
+	data := dataFlags{DataDir: place.dataDir, fleetFlags: c.fleetFlags}
+	if place.demo && data.Sources == "" {
 		data.Sources = "registry,folder"
 	}
 	return data

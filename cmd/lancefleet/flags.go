@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"lancefleet/store"
 	"lancefleet/worker"
@@ -31,28 +28,6 @@ func (f logFlags) logger(w io.Writer) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(w, options)), nil
 }
 
-// seconds is a duration that may be written as lance-context does: a bare number
-// of seconds.
-type seconds time.Duration
-
-// Decode reads "5s", "2m" or "300".
-func (s *seconds) Decode(ctx *kong.DecodeContext) error {
-	token, err := ctx.Scan.PopValue("duration")
-	if err != nil {
-		return err
-	}
-	text := fmt.Sprint(token.Value)
-	d, err := time.ParseDuration(text)
-	if n, numeric := strconv.ParseInt(text, 10, 64); numeric == nil {
-		d, err = time.Duration(n)*time.Second, nil
-	}
-	if err != nil || d < 0 {
-		return fmt.Errorf("%q: a duration such as 5s or 10m is allowed, or whole seconds, at least 0", text)
-	}
-	*s = seconds(d)
-	return nil
-}
-
 // dataFlags say which fleet and where its data is.
 type dataFlags struct {
 	DataDir string `help:"Folder or bucket of the fleet: /path, s3://bucket/prefix, gs://, az://." default:"${data_dir}" env:"DATA_DIR"`
@@ -65,12 +40,39 @@ type fleetFlags struct {
 	Sources string `help:"Where experiments are listed: registry, folder or registry,folder. Unset: registries where there are any, else the folder." env:"SOURCES"`
 }
 
-func (f fleetFlags) sourceMode() (store.SourceMode, error) {
-	mode, err := store.ParseSources(f.Sources)
+// settings are the worker's, which every program with a fleet shares: what one
+// refuses the others do too.
+func (f dataFlags) settings() (worker.Config, error) {
+	config, err := f.unchecked()
 	if err != nil {
-		return "", usageError{fmt.Errorf("--sources: %w", err)}
+		return config, err
 	}
-	return mode, nil
+	return checked(config)
+}
+
+func (f dataFlags) unchecked() (worker.Config, error) {
+	config := worker.DefaultConfig()
+	var err error
+	config.DataDir, err = cleanDataDir(f.DataDir)
+	config.Fleet, config.Sources = f.Fleet, store.SourceMode(f.Sources)
+	return config, err
+}
+
+func checked(config worker.Config) (worker.Config, error) {
+	if err := config.Validate(); err != nil {
+		return config, usageError{err}
+	}
+	var err error
+	config.Sources, err = store.ParseSources(string(config.Sources))
+	return config, err
+}
+
+func cleanDataDir(text string) (string, error) {
+	clean, err := store.CleanDataDir(text)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--data-dir (DATA_DIR): %w", err)}
+	}
+	return clean, nil
 }
 
 // scanFlags say how rounds run.
@@ -85,23 +87,15 @@ type scanFlags struct {
 
 // config is worker.Config as flags have it.
 func (f scanFlags) config(data dataFlags, interval seconds) (worker.Config, error) {
-	config := worker.DefaultConfig()
-	dataDir, err := store.CleanDataDir(data.DataDir)
+	config, err := data.unchecked()
 	if err != nil {
-		return config, usageError{fmt.Errorf("--data-dir: %w", err)}
-	}
-	if config.Sources, err = data.sourceMode(); err != nil {
 		return config, err
 	}
-	config.DataDir, config.Fleet = dataDir, data.Fleet
 	config.ScanInterval = time.Duration(interval)
 	config.ScanConcurrency, config.PageSize, config.MaxPagesAtOnce = f.ScanConcurrency, f.ScanPageSize, f.ScanPagesAtOnce
 	config.ProbeTimeout, config.ObserveTimeout = time.Duration(f.ProbeTimeout), time.Duration(f.ObserveTimeout)
 	config.StopTimeout = time.Duration(f.WorkerStopTimeout)
-	if err := config.Validate(); err != nil {
-		return config, usageError{err}
-	}
-	return config, nil
+	return checked(config)
 }
 
 // temporalFlags say where Temporal is. Everything else of the connection (TLS,

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -31,12 +32,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return report(stderr, usageError{err})
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(joinNegatives(args))
 	if exit >= 0 { // --help was answered
 		return exit
 	}
 	if err != nil {
-		return report(stderr, usageError{err})
+		return report(stderr, mistaken(err))
 	}
 	io := streams{out: stdout, err: stderr}
 	log, err := cli.Log.logger(stderr)
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return report(stderr, usageError{err})
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return report(stderr, parsed.Run(io, log, parser.Model))
+	return report(stderr, byFlag(parsed.Run(io, log, parser.Model), parsed.Selected()))
 }
 
 func report(stderr io.Writer, err error) int {
@@ -70,6 +71,9 @@ func newParser(cli *CLI, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, 
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
 		kong.Configuration(loadSettings),
+		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
+		kong.KindMapper(reflect.Int64, kong.MapperFunc(wholeNumber)),
+		kong.KindMapper(reflect.Float64, kong.MapperFunc(realNumber)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"data_dir": defaultDataDir, "server": defaultServer},
 	}

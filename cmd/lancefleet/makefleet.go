@@ -8,7 +8,6 @@ import (
 
 	"lancefleet/cmd/internal/makefleet"
 	"lancefleet/lance"
-	"lancefleet/store"
 )
 
 type makeFleetCommand struct {
@@ -55,9 +54,9 @@ func (c *makeFleetCommand) Run(ctx context.Context, io streams, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	dataDir, err := store.CleanDataDir(c.DataDir)
+	dataDir, err := cleanDataDir(c.DataDir)
 	if err != nil {
-		return usageError{fmt.Errorf("--data-dir: %w", err)}
+		return err
 	}
 	engine, err := lance.Open(lance.Options{})
 	if err != nil {

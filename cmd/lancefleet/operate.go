@@ -58,8 +58,8 @@ func (c *scanCommand) Run(ctx context.Context, io streams) error {
 	if err != nil {
 		return fmt.Errorf("round %s: %w", started.RunID, err)
 	}
-	if err := api.waitShown(ctx, *round); err != nil {
-		return err
+	if err := api.waitShown(ctx, *round); err != nil { // the round is over all the same
+		fmt.Fprintln(io.err, "warning: whether the server shows the round already is not known:", err)
 	}
 	if c.JSON {
 		return printJSON(io.out, round)
@@ -185,10 +185,10 @@ type resumeCommand struct {
 
 // Run lets the schedule go on.
 func (c *resumeCommand) Run(ctx context.Context, io streams) error {
-	return steer(ctx, io, c.clientFlags, "resume", web.PauseRequest{Reason: c.Reason, By: orMe(c.By)})
+	return steer(ctx, io, c.clientFlags, "resume", web.ResumeRequest{Reason: c.Reason, By: orMe(c.By)})
 }
 
-func steer(ctx context.Context, io streams, flags clientFlags, action string, request web.PauseRequest) error {
+func steer(ctx context.Context, io streams, flags clientFlags, action string, request any) error {
 	api, err := flags.api()
 	if err != nil {
 		return err
@@ -196,6 +196,9 @@ func steer(ctx context.Context, io streams, flags clientFlags, action string, re
 	var state web.Schedule
 	if err := api.post(ctx, "/api/v1/schedule/"+action, request, &state); err != nil {
 		return err
+	}
+	if state.Warning != "" {
+		fmt.Fprintln(io.err, "warning:", state.Warning)
 	}
 	if flags.JSON {
 		return printJSON(io.out, state)

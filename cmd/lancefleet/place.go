@@ -13,7 +13,6 @@ import (
 
 	"lancefleet/cmd/internal/makefleet"
 	"lancefleet/fleet"
-	"lancefleet/store"
 )
 
 // devPlace says where one development fleet keeps what outlives a run.
@@ -52,9 +51,9 @@ func (c *devCommand) place() (devPlace, error) {
 // ownPlace is for data that somebody else has made. Each data directory has a
 // Temporal database of its own, so that what is paused for one is not for another.
 func ownPlace(base, dataDir string, noDemo bool) (devPlace, error) {
-	clean, err := store.CleanDataDir(dataDir)
+	clean, err := cleanDataDir(dataDir)
 	if err != nil {
-		return devPlace{}, usageError{fmt.Errorf("--data-dir: %w", err)}
+		return devPlace{}, err
 	}
 	place := devPlace{dataDir: clean}
 	if !strings.Contains(clean, "://") {

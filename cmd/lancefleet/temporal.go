@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -23,12 +26,28 @@ func (f temporalFlags) options(log *slog.Logger, metrics client.MetricsHandler) 
 	if f.TemporalAddress != "" {
 		options.HostPort = f.TemporalAddress
 	}
+	if err := checkTarget(options.HostPort); err != nil {
+		return client.Options{}, usageError{fmt.Errorf("--temporal-address (TEMPORAL_ADDRESS): %w", err)}
+	}
 	if f.TemporalNamespace != "" {
 		options.Namespace = f.TemporalNamespace
 	}
 	options.Logger = temporalLogger(log)
 	options.MetricsHandler = metrics
 	return options, nil
+}
+
+// checkTarget refuses an address that would be waited for in vain. "" is the
+// default, and a target with a resolver of its own (dns:///host:port) is gRPC's.
+func checkTarget(address string) error {
+	if address == "" || strings.Contains(address, ":///") {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if number, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || number == 0 || strings.Contains(host, "/") {
+		return fmt.Errorf("%q: host:port is allowed", address)
+	}
+	return nil
 }
 
 // dial connects and waits for a server that is not there yet: programs of one

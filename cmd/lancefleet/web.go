@@ -23,12 +23,12 @@ import (
 type httpFlags struct {
 	HTTPAddr     string   `name:"http-addr" help:"host:port of pages and API. Unset: MASTER_HOST and MASTER_PORT, else 127.0.0.1:8090." env:"HTTP_ADDR"`
 	MasterHost   string   `help:"Host part of --http-addr, lance-context's name." hidden:"" env:"MASTER_HOST" default:"127.0.0.1"`
-	MasterPort   int      `help:"Port of --http-addr, lance-context's name." hidden:"" env:"MASTER_PORT" default:"8090"`
+	MasterPort   string   `help:"Port of --http-addr, lance-context's name." hidden:"" env:"MASTER_PORT" default:"8090"`
 	Insecure     bool     `help:"Allow an address that others can reach. There are no accounts: they can pause the fleet and start rounds." env:"LANCEFLEET_INSECURE"`
 	AllowedHosts []string `help:"Names that a proxy in front sends as Host." env:"ALLOWED_HOSTS"`
 }
 
-// config is web.Config as flags have it. It is checked before anybody can reach
+// webConfig is web.Config as flags have it. It is checked before anybody can reach
 // the address.
 func (f httpFlags) webConfig() (web.Config, error) {
 	config := web.DefaultConfig()
@@ -36,9 +36,13 @@ func (f httpFlags) webConfig() (web.Config, error) {
 	if err != nil {
 		return config, err
 	}
-	config.Addr, config.Insecure, config.AllowedHosts = address, f.Insecure, f.AllowedHosts
+	config.Addr, config.Insecure = address, f.Insecure
 	if err := config.Validate(); err != nil {
-		return config, usageError{err}
+		return config, usageError{fmt.Errorf("--http-addr (HTTP_ADDR, MASTER_HOST, MASTER_PORT): %w", err)}
+	}
+	config.AllowedHosts = f.AllowedHosts
+	if err := config.Validate(); err != nil {
+		return config, usageError{fmt.Errorf("--allowed-hosts (ALLOWED_HOSTS): %w", err)}
 	}
 	return config, nil
 }
@@ -47,10 +51,11 @@ func (f httpFlags) addr() (string, error) {
 	if f.HTTPAddr != "" {
 		return f.HTTPAddr, nil
 	}
-	if f.MasterPort < 0 || f.MasterPort > 65535 {
-		return "", usageError{fmt.Errorf("--master-port %d: 0 to 65535 is allowed", f.MasterPort)}
+	port, err := strconv.ParseUint(f.MasterPort, 10, 16)
+	if err != nil {
+		return "", usageError{fmt.Errorf("MASTER_PORT %q: 0 to 65535 is allowed; --http-addr (HTTP_ADDR) goes before it", f.MasterPort)}
 	}
-	return net.JoinHostPort(f.MasterHost, strconv.Itoa(f.MasterPort)), nil
+	return net.JoinHostPort(f.MasterHost, strconv.FormatUint(port, 10)), nil
 }
 
 type webCommand struct {
@@ -62,9 +67,17 @@ type webCommand struct {
 
 // Run serves until the context ends.
 func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
 	config, err := c.webConfig()
 	if err != nil {
 		return err
+	}
+	config.TemporalUI = c.TemporalUI
+	if err := config.Validate(); err != nil {
+		return usageError{fmt.Errorf("--temporal-ui (TEMPORAL_UI_URL): %w", err)}
 	}
 	listener, err := listen("http-addr", config.Addr)
 	if err != nil {
@@ -82,8 +95,8 @@ func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer engine.Close()
-	config.TemporalNamespace, config.TemporalUI = options.Namespace, c.TemporalUI
-	server, err := newWebServer(webParts{config, c.dataFlags, engine.ReadOnly(), client, measured, log})
+	config.TemporalNamespace = options.Namespace
+	server, err := newWebServer(webParts{config, settings, engine.ReadOnly(), client, measured, log})
 	if err != nil {
 		return err
 	}
@@ -107,26 +120,19 @@ func (c *webCommand) client(log *slog.Logger, m *metrics.Metrics) (client.Option
 
 // webParts is what a web server is wired from, in `web` and in `dev`.
 type webParts struct {
-	config  web.Config
-	data    dataFlags
-	reader  *lance.Reader
-	client  client.Client
-	metrics *metrics.Metrics
-	log     *slog.Logger
+	config   web.Config
+	settings worker.Config
+	reader   *lance.Reader
+	client   client.Client
+	metrics  *metrics.Metrics
+	log      *slog.Logger
 }
 
 // newWebServer gives the browsing side a handle that cannot write.
 func newWebServer(p webParts) (*web.Server, error) {
-	mode, err := p.data.sourceMode()
-	if err != nil {
-		return nil, err
-	}
-	dataDir, err := store.CleanDataDir(p.data.DataDir)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
-	}
-	browser := store.NewBrowser(p.reader, dataDir, mode)
-	steer := control.New(p.client, workflows.Names{Fleet: p.data.Fleet})
+	dataDir, fleetName := p.settings.DataDir, p.settings.Fleet
+	browser := store.NewBrowser(p.reader, dataDir, p.settings.Sources)
+	steer := control.New(p.client, workflows.Names{Fleet: fleetName})
 	if !web.OnObjectStore(dataDir) {
 		p.config.Prices = fleet.PriceSheet{}
 	}
@@ -136,7 +142,7 @@ func newWebServer(p webParts) (*web.Server, error) {
 	}
 	server, err := web.New(web.Deps{
 		Config: p.config, Browser: browser, Reader: p.reader, Control: steer, Metrics: p.metrics,
-		Version: version, DataDir: dataDir, Fleet: p.data.Fleet, Policy: fleet.ObserveOnly(), Log: p.log,
+		Version: version, DataDir: dataDir, Fleet: fleetName, Policy: fleet.ObserveOnly(), Log: p.log,
 	})
 	if err != nil {
 		return nil, usageError{err}

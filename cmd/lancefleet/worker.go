@@ -34,6 +34,13 @@ func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if c.Maintenance == "on" {
 		log.Warn("maintenance is on, but this version only observes")
 	}
+	var served net.Listener
+	if c.MetricsAddr != "" {
+		if served, err = listen("metrics-addr", c.MetricsAddr); err != nil {
+			return err
+		}
+		defer served.Close()
+	}
 	measured := metrics.New()
 	handler, err := measured.TemporalHandler(log)
 	if err != nil {
@@ -62,18 +69,14 @@ func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.Run(ctx) })
-	if c.MetricsAddr != "" {
-		group.Go(func() error { return serveMetrics(ctx, c.MetricsAddr, measured, log) })
+	if served != nil {
+		group.Go(func() error { return serveMetrics(ctx, served, measured, log) })
 	}
 	return group.Wait()
 }
 
 // serveMetrics answers /metrics until the context ends.
-func serveMetrics(ctx context.Context, address string, m *metrics.Metrics, log *slog.Logger) error {
-	listener, err := listen("metrics-addr", address)
-	if err != nil {
-		return err
-	}
+func serveMetrics(ctx context.Context, listener net.Listener, m *metrics.Metrics, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}

@@ -39,7 +39,7 @@ func (p Plan) Validate() error {
 		return fmt.Errorf("rows %d: at least 1 is allowed", p.Rows)
 	case p.Fragments < 0:
 		return fmt.Errorf("fragments %d: at least 0 is allowed", p.Fragments)
-	case p.ColdShare < 0 || p.ColdShare > 1:
+	case !(p.ColdShare >= 0 && p.ColdShare <= 1): // NaN too
 		return fmt.Errorf("cold-share %v: 0 to 1 is allowed", p.ColdShare)
 	case p.Shards == 0 && (p.Tombstones || p.Stranded):
 		return errors.New("shards 0: at least 1 is allowed with tombstones or stranded")
@@ -62,9 +62,10 @@ func ParseKinds(words []string) ([]fleet.Kind, error) {
 		if kind == fleet.Datagen {
 			return nil, fmt.Errorf("kind %q: rollout, generic and table can be made", word)
 		}
-		if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+		if slices.Contains(kinds, kind) {
+			return nil, fmt.Errorf("kind %q: named twice", word)
 		}
+		kinds = append(kinds, kind)
 	}
 	return kinds, nil
 }

@@ -1,6 +1,7 @@
 package makefleet
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -91,21 +92,24 @@ func TestTablesHaveNoWriteAheadLog(t *testing.T) {
 
 func TestAPlanThatCanNotBeMadeIsRefusedByName(t *testing.T) {
 	for word, spoil := range map[string]func(*Plan){
-		"experiments 0": func(p *Plan) { p.Experiments = 0 },
-		"shards -1":     func(p *Plan) { p.Shards = -1 },
-		"generations":   func(p *Plan) { p.Generations = -1 },
-		"rows 0":        func(p *Plan) { p.Rows = 0 },
-		"fragments":     func(p *Plan) { p.Fragments = -1 },
-		"cold-share":    func(p *Plan) { p.ColdShare = 1.5 },
-		"kinds":         func(p *Plan) { p.Kinds = nil },
-		"shards 0":      func(p *Plan) { p.Shards, p.Stranded = 0, true },
-		"generations 0": func(p *Plan) { p.Generations, p.Tombstones = 0, true },
+		"experiments 0":  func(p *Plan) { p.Experiments = 0 },
+		"shards -1":      func(p *Plan) { p.Shards = -1 },
+		"generations":    func(p *Plan) { p.Generations = -1 },
+		"rows 0":         func(p *Plan) { p.Rows = 0 },
+		"fragments":      func(p *Plan) { p.Fragments = -1 },
+		"cold-share":     func(p *Plan) { p.ColdShare = 1.5 },
+		"cold-share NaN": func(p *Plan) { p.ColdShare = math.NaN() },
+		"kinds":          func(p *Plan) { p.Kinds = nil },
+		"shards 0":       func(p *Plan) { p.Shards, p.Stranded = 0, true },
+		"generations 0":  func(p *Plan) { p.Generations, p.Tombstones = 0, true },
 	} {
 		p := plan()
 		spoil(&p)
 		require.ErrorContains(t, p.Validate(), word)
 	}
 	require.NoError(t, plan().Validate())
-	_, err := ParseKinds([]string{"datagen"})
-	require.ErrorContains(t, err, "datagen")
+	for word, kinds := range map[string][]string{"datagen": {"datagen"}, `""`: {"rollout", ""}, "twice": {"table", "table"}} {
+		_, err := ParseKinds(kinds)
+		require.ErrorContains(t, err, word)
+	}
 }

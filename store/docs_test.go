@@ -13,6 +13,7 @@ func TestEveryColumnIsExplainedInTheDocs(t *testing.T) {
 	require.NoError(t, err)
 	for _, schema := range []*arrow.Schema{
 		statsCodec.schema, markCodec.schema, shardCodec.schema, roundCodec.schema, actionCodec.schema, registryCodec.schema,
+		ledgerCodec.schema, sampleCodec.schema,
 	} {
 		for _, f := range schema.Fields() {
 			require.Contains(t, string(text), "`"+f.Name+"`")

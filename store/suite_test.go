@@ -26,6 +26,7 @@ func suite() map[string]func(*testing.T, *backend) {
 	all := map[string]func(*testing.T, *backend){}
 	for _, part := range []map[string]func(*testing.T, *backend){
 		statsSuite(), schemaSuite(), sourcesSuite(), stagingSuite(), logSuite(), identitySuite(),
+		ledgerSuite(), samplesSuite(), journalSuite(), upkeepSuite(),
 	} {
 		for name, run := range part {
 			all[name] = run

@@ -11,20 +11,20 @@ import (
 	"lancefleet/lance"
 )
 
-// UpkeepEngine is what upkeep needs besides a Writer: [lance.Engine] is one.
-type UpkeepEngine interface {
-	Writer
+// Compactor rewrites small fragments: [lance.Maintainer] is one.
+type Compactor interface {
 	Compact(ctx context.Context, s lance.CompactSpec) (lance.Compacted, error)
 }
 
 // Keeper keeps our own tables small.
 type Keeper struct {
-	engine  UpkeepEngine
-	dataDir string
+	writer    Writer
+	compactor Compactor
+	dataDir   string
 }
 
 // NewKeeper keeps the tables of a data directory as [CleanDataDir] returns it.
-func NewKeeper(e UpkeepEngine, dataDir string) *Keeper { return &Keeper{e, dataDir} }
+func NewKeeper(w Writer, c Compactor, dataDir string) *Keeper { return &Keeper{w, c, dataDir} }
 
 // UpkeepOptions of [Keeper.Upkeep].
 type UpkeepOptions struct {
@@ -112,7 +112,7 @@ func (k *Keeper) keep(ctx context.Context, t keptTable, o UpkeepOptions, r *Upke
 	if t.log {
 		r.Fragments, compacting = k.compact(ctx, uri) // cleaning up helps all the same
 	}
-	removed, cleaning := k.engine.CleanupVersions(ctx, uri, o.HistoryTTL, max(o.KeepVersions, leastVersions))
+	removed, cleaning := k.writer.CleanupVersions(ctx, uri, o.HistoryTTL, max(o.KeepVersions, leastVersions))
 	r.Removed = removed
 	after, err := k.measure(ctx, uri)
 	if err == nil {
@@ -129,7 +129,7 @@ func (k *Keeper) compact(ctx context.Context, uri string) (int64, error) {
 		MaxSourceBytes: upkeepMaxBytes, MinFragments: upkeepMinFragments,
 	}
 	for try := 1; ; try++ {
-		done, err := k.engine.Compact(ctx, spec)
+		done, err := k.compactor.Compact(ctx, spec)
 		if !errors.Is(err, lance.ErrConflict) || try == upkeepTries {
 			return done.FragmentsRemoved - done.FragmentsAdded, err
 		}
@@ -152,7 +152,7 @@ const versionsFolder = "_versions"
 type size struct{ versions, bytes int64 }
 
 func (k *Keeper) measure(ctx context.Context, uri string) (size, error) {
-	objects, err := k.engine.List(ctx, uri, 0)
+	objects, err := k.writer.List(ctx, uri, 0)
 	if errors.Is(err, lance.ErrGone) {
 		return size{}, nil
 	}

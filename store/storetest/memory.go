@@ -226,7 +226,7 @@ func (m *Memory) Append(
 	return m.add(t, body), nil
 }
 
-// Compact implements store.UpkeepEngine: as many records as make a pass worth it
+// Compact implements store.Compactor: as many records as make a pass worth it
 // become one, with every row in its place.
 func (m *Memory) Compact(ctx context.Context, s lance.CompactSpec) (lance.Compacted, error) {
 	const op = "compact"

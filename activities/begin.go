@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -29,6 +28,8 @@ func (a *Scan) begin(ctx context.Context, args workflows.ScanArgs) (workflows.Ro
 		ID:        activity.GetInfo(ctx).WorkflowExecution.RunID,
 		StartedAt: a.nowMS(), // before anything is read: what changes later belongs to the next round
 		Full:      args.Full,
+
+		IntervalSecs: args.IntervalSecs,
 	}
 	before := a.requests(ctx)
 	snapshot, err := a.Stats.Latest(ctx)
@@ -71,16 +72,8 @@ func (a *Scan) number(ctx context.Context, round *workflows.Round) error {
 	return nil
 }
 
-// Every version of `_stats` is a whole copy. Rounds and pages under way may be on an
-// older one.
-const (
-	statsHistory = time.Hour
-	statsKept    = 2 // versions, however old
-)
-
-// sweep removes staged objects of rounds that never ended and old versions of
-// `_stats`, now and then. What it misses costs space and is found next time: so it
-// only warns.
+// sweep removes staged objects of rounds that never ended, now and then. What it
+// misses costs space and is found next time: so it only warns.
 func (a *Scan) sweep(ctx context.Context, round workflows.Round) {
 	if a.Config.SweepEvery <= 0 || round.Number%a.Config.SweepEvery != 0 {
 		return
@@ -90,11 +83,5 @@ func (a *Scan) sweep(ctx context.Context, round workflows.Round) {
 		a.Log.WarnContext(ctx, "sweep staged objects", "error", err)
 	} else if swept > 0 {
 		a.Log.InfoContext(ctx, "swept staged objects of rounds that never ended", "objects", swept)
-	}
-	if round.StatsVersion == 0 {
-		return
-	}
-	if _, err := a.Writer.Cleanup(ctx, statsHistory, statsKept); err != nil {
-		a.Log.WarnContext(ctx, "remove old versions of _stats", "error", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
 	"lancefleet/fleet"
@@ -42,10 +43,18 @@ type roundCommit struct {
 	in     workflows.CommitInput
 	lease  *lease
 	merge  fleet.MergeInput
+	rows   []fleet.Row // of `_stats` when it ended
 	result workflows.CommitResult
 }
 
 func (c *roundCommit) run(ctx context.Context) error {
+	if err := c.commit(ctx); err != nil {
+		return err
+	}
+	return c.giveBack(ctx)
+}
+
+func (c *roundCommit) commit(ctx context.Context) error {
 	if attemptOf(ctx) > 1 {
 		if landed, err := c.landed(ctx); landed || err != nil {
 			return err
@@ -63,6 +72,15 @@ func (c *roundCommit) run(ctx context.Context) error {
 		c.scan.Metrics.CommitConflict()
 	}
 	return fmt.Errorf("commit round %d after %d tries: %w", c.in.Round.Number, mergeTries, err)
+}
+
+// giveBack takes out of the ledger what was written since it was retired. Whatever
+// ends an attempt before this comes so far, the next round makes up for: a row that
+// is newer than its evidence is hot to every reader anyway.
+func (c *roundCommit) giveBack(ctx context.Context) (err error) {
+	run := run{id: c.in.Round.ID, workflow: activity.GetInfo(ctx).WorkflowExecution.ID}
+	c.result.Returned, err = c.scan.giveBack(ctx, c.rows, run, func(fleet.ID) string { return "written since it was retired" })
+	return err
 }
 
 // landed looks for a commit of this round by an earlier attempt. Merging once more
@@ -84,7 +102,7 @@ func (c *roundCommit) landed(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("read _stats at version %d: %w", commit.Version, err)
 		}
-		c.result.Version, c.result.Hot = &commit.Version, int64(len(snapshot.Rows))
+		c.result.Version, c.result.Hot, c.rows = &commit.Version, int64(len(snapshot.Rows)), snapshot.Rows
 		return true, nil
 	}
 	return false, nil
@@ -155,13 +173,21 @@ func (c *roundCommit) staged(ctx context.Context) ([]fleet.Row, error) {
 	return rows, nil
 }
 
-// try merges into the newest snapshot and commits strictly on top of it.
+// try merges into the newest snapshot and commits strictly on top of it. The ledger
+// is read anew each time: what retired meanwhile goes with this round, and what
+// retires after this look goes with the next.
 func (c *roundCommit) try(ctx context.Context) error {
 	latest, err := c.scan.Stats.Latest(ctx)
 	if err != nil {
 		return fmt.Errorf("read _stats: %w", err)
 	}
+	ledger, err := c.scan.Ledger.Latest(ctx)
+	if err != nil {
+		return fmt.Errorf("read _retired: %w", err)
+	}
+	c.merge.Retired = ledger.Retired()
 	out := c.mergeInto(latest)
+	c.rows = out.Rows
 	c.result = workflows.CommitResult{
 		Hot: int64(len(out.Rows)), Added: out.Added, Dropped: out.Dropped,
 		MissingOnce: out.MissingOnce, FreshnessOnly: out.FreshnessOnly,

@@ -36,7 +36,9 @@ type fakeWorld struct {
 	requests  fleet.Requests
 	now       time.Time
 	swept     int
-	cleaned   []time.Duration // history that cleanups of _stats left
+	ledger    []fleet.LedgerEntry // every one that was ever added
+	verified  fleet.Evidence      // what Verify in this process sees
+	metrics   fakeMetrics
 
 	cleanedBelow uint64 // versions of `_stats` below are gone
 
@@ -45,6 +47,10 @@ type fakeWorld struct {
 	beforeCommit func(base *store.Snapshot) error // may commit something itself
 	afterCommit  func() error                     // the commit has landed
 	batchErr     error
+	appendErr    error // of the journal
+	beforeLedger func() error
+	afterLedger  func() error // the entries have landed
+	paused       string
 	block        bool // batches wait until their context ends
 }
 
@@ -224,11 +230,6 @@ func (s fakeStats) Commit(_ context.Context, base *store.Snapshot, rows []fleet.
 	return version, nil
 }
 
-func (s fakeStats) Cleanup(_ context.Context, olderThan time.Duration, _ int) (int64, error) {
-	s.cleaned = append(s.cleaned, olderThan)
-	return 0, nil
-}
-
 func (s fakeStats) RefreshRows(_ context.Context, rows []fleet.Row, addMissing bool) (uint64, error) {
 	return s.put(fleet.MergeRefresh(s.head().Rows, rows, addMissing), ""), nil
 }
@@ -241,24 +242,25 @@ func (r fakeRounds) Append(_ context.Context, rec fleet.RoundRecord) error {
 }
 
 func (j fakeJournal) Append(_ context.Context, entries ...fleet.Action) error {
-	j.fakeWorld.journal = append(j.journal, entries...)
+	if err := j.fakeWorld.appendErr; err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.ContainsFunc(j.journal, func(there fleet.Action) bool { return there.ID == e.ID }) {
+			j.fakeWorld.journal = append(j.journal, e)
+		}
+	}
 	return nil
 }
 
-type noMetrics struct{}
-
-func (noMetrics) ObservationFailed(string)        {}
-func (noMetrics) PageDone(int, int)               {}
-func (noMetrics) SourceProblems(int)              {}
-func (noMetrics) Committed(bool)                  {}
-func (noMetrics) CommitConflict()                 {}
-func (noMetrics) RoundFinished(fleet.RoundRecord) {}
-func (noMetrics) StepFailed(string, string)       {}
+func (w *fakeWorld) Verify(context.Context, string, lance.VerifyOptions) (fleet.Evidence, error) {
+	return w.verified, w.batchErr
+}
 
 func (w *fakeWorld) scan() *Scan {
 	return &Scan{
 		FleetID: "fleet", Engine: w, Stats: fakeStats{w}, Writer: fakeStats{w}, Commits: w, Sources: w, Staging: w,
-		Rounds: fakeRounds{w}, Journal: fakeJournal{w}, Metrics: noMetrics{},
+		Rounds: fakeRounds{w}, Journal: fakeJournal{w}, Ledger: fakeLedger{w}, Metrics: &w.metrics,
 		Config: Config{
 			Concurrency: 256, PagesAtOnce: 4, ProbeTimeout: time.Second, ObserveTimeout: time.Second, ObserveChunk: 2,
 			TargetRows: 1 << 20, Freshness: fleet.DefaultFreshness, SweepEvery: 2, Probe: fleet.DefaultProbePolicy(time.Minute),

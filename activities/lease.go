@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -25,9 +26,10 @@ var (
 // Progress is what a heartbeat tells about an attempt, for people who look at a
 // pending activity.
 type Progress struct {
-	Step string `json:"step"`
-	Done int    `json:"done"`
-	Of   int    `json:"of"`
+	Step    string `json:"step"`
+	Done    int    `json:"done"`
+	Of      int    `json:"of"`
+	Counted bool   `json:"counted,omitempty"` // this activity's effect is in a counter: see once
 }
 
 // lease keeps one attempt's right to run. The SDK does not cancel an attempt whose
@@ -64,6 +66,28 @@ func holdLease(ctx context.Context, heart Heart) (context.Context, *lease) {
 
 // report says how far the attempt is. The next heartbeat carries it.
 func (l *lease) report(p Progress) { l.progress.Store(&p) }
+
+// once counts an activity's effect, by the first attempt that comes so far. Temporal
+// is told before the counter moves: an attempt that can't reach it doesn't count,
+// since the next one will, and one that is told so doesn't either.
+func (l *lease) once(ctx context.Context, count func()) error {
+	if countedBefore(ctx) {
+		return nil
+	}
+	l.report(Progress{Step: "done", Counted: true})
+	if l.timeout != noHeartbeatNeeded && l.heart != nil {
+		if err := l.heart.RecordActivityHeartbeat(ctx, l.token, l.progress.Load()); err != nil {
+			return fmt.Errorf("tell temporal that the step is done: %w", err)
+		}
+	}
+	count()
+	return nil
+}
+
+func countedBefore(ctx context.Context) bool {
+	var told Progress
+	return activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &told) == nil && told.Counted
+}
 
 // release ends the lease and waits for its goroutine.
 func (l *lease) release() {

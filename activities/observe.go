@@ -34,14 +34,17 @@ func (a *Scan) ObserveActivity(ctx context.Context, page workflows.Page) (workfl
 
 // page is one attempt at one page.
 type page struct {
-	scan     *Scan
-	in       workflows.Page
-	lease    *lease
-	snapshot *store.Snapshot
-	exps     []fleet.Experiment
-	inFull   []int // indexes into exps: to be observed in full
-	rows     []fleet.Row
-	result   workflows.PageResult
+	scan      *Scan
+	in        workflows.Page
+	lease     *lease
+	snapshot  *store.Snapshot
+	ledger    *store.LedgerView
+	exps      []fleet.Experiment
+	inFull    []int     // indexes into exps: to be observed in full
+	retired   []retired // whose turn it is
+	rows      []fleet.Row
+	recounted int // observed although the base's version did not move
+	result    workflows.PageResult
 }
 
 func (a *Scan) openPage(ctx context.Context, in workflows.Page, l *lease) (*page, error) {
@@ -57,8 +60,12 @@ func (a *Scan) openPage(ctx context.Context, in workflows.Page, l *lease) (*page
 	if err != nil {
 		return nil, err
 	}
+	ledger, err := a.Ledger.Latest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read _retired: %w", err)
+	}
 	return &page{
-		scan: a, in: in, lease: l, snapshot: snapshot,
+		scan: a, in: in, lease: l, snapshot: snapshot, ledger: ledger,
 		exps:   listing.Experiments[in.Offset : in.Offset+in.Count],
 		result: workflows.PageResult{Page: in.Number},
 	}, nil
@@ -87,6 +94,9 @@ func (p *page) look(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := p.lookAtRetired(ctx); err != nil {
+		return err
+	}
 	return p.stage(ctx)
 }
 
@@ -107,6 +117,13 @@ func (p *page) plan() toProbe {
 	}
 	for i, exp := range p.exps {
 		row := p.row(exp.ID)
+		if entry := p.ledger.Get(exp.ID); fleet.StateOf(row, entry) == fleet.Retired {
+			p.result.Retired++
+			if fleet.DueForCheck(exp.ID, clock, p.roundsPerHour()) {
+				p.retired = append(p.retired, retired{exp, entry})
+			}
+			continue
+		}
 		switch plan := fleet.PlanProbe(row, exp, clock, p.scan.Config.Probe); {
 		case plan.Skip:
 			p.result.BackingOff++
@@ -183,7 +200,11 @@ func (p *page) measured(i int, answer lance.ObserveResult) {
 		return
 	}
 	p.result.Observed++
-	p.rows = append(p.rows, fleet.Observed(p.exps[i], p.row(p.exps[i].ID), *answer.Observation, p.scan.nowMS()))
+	prev := p.row(p.exps[i].ID)
+	if prev != nil && prev.Known && prev.Fingerprint.Version == answer.Observation.Fingerprint.Version {
+		p.recounted++
+	}
+	p.rows = append(p.rows, fleet.Observed(p.exps[i], prev, *answer.Observation, p.scan.nowMS()))
 }
 
 func (p *page) failed(i int, err *lance.Error) {
@@ -191,9 +212,38 @@ func (p *page) failed(i int, err *lance.Error) {
 	p.rows = append(p.rows, p.scan.failedRow(p.exps[i], p.row(p.exps[i].ID), err))
 }
 
+// lookAtRetired asks this round's slice of the retired ones. A written one gets a
+// row here and leaves the ledger when the round has committed it.
+func (p *page) lookAtRetired(ctx context.Context) error {
+	if len(p.retired) == 0 {
+		return nil
+	}
+	p.lease.report(Progress{Step: "probe retired", Of: len(p.retired)})
+	look, err := p.scan.lookAt(ctx, p.retired, p.concurrency())
+	if err != nil {
+		return err
+	}
+	p.result.Checked, p.result.Written = len(p.retired), len(look.written)
+	p.result.Failed += len(look.failures)
+	p.result.Requests = p.result.Requests.Add(look.requests)
+	p.rows = append(p.rows, look.written...)
+	p.scan.Metrics.RetiredChecked(len(p.retired))
+	return p.scan.renew(ctx, look.renewed, p.in.Round.ID)
+}
+
+// roundsPerHour is 1 where nothing is scheduled: each round then looks at all.
+func (p *page) roundsPerHour() int64 {
+	const hour = 60 * 60
+	if p.in.Round.IntervalSecs <= 0 {
+		return 1
+	}
+	return hour / p.in.Round.IntervalSecs
+}
+
 // stage hands the rows over to CommitRound under a key that no other attempt has.
 func (p *page) stage(ctx context.Context) error {
 	p.scan.Metrics.PageDone(p.result.Observed, p.result.Skipped)
+	p.scan.Metrics.PendingRecounted(p.recounted)
 	if len(p.rows) == 0 {
 		return nil
 	}

@@ -3,12 +3,13 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
 	"lancefleet/fleet"
 	"lancefleet/lance"
+	"lancefleet/store"
 	"lancefleet/workflows"
 )
 
@@ -25,13 +26,19 @@ func (a *Scan) RefreshRows(ctx context.Context, args workflows.RefreshArgs) (wor
 		if result.Version, err = a.store(ctx, rows); err != nil {
 			return err
 		}
+		info := activity.GetInfo(ctx).WorkflowExecution
+		run := run{id: info.RunID, workflow: info.ID, by: args.By}
+		if _, err := a.giveBack(ctx, rows, run, func(fleet.ID) string { return "written since it was retired" }); err != nil {
+			return err
+		}
 		return a.journalRefresh(ctx, args, result, started)
 	})
 	return result, err
 }
 
 // refreshed observes the experiments that a source names. Why the others gave no
-// row, or one that failed, goes to failed.
+// row, or one that failed, goes to failed. A retired one only gets a row when it was
+// written since: looking at it does not make it hot.
 func (a *Scan) refreshed(ctx context.Context, ids []fleet.ID, failed map[string]string) ([]fleet.Row, error) {
 	exps, err := a.named(ctx, ids, failed)
 	if err != nil || len(exps) == 0 {
@@ -41,6 +48,45 @@ func (a *Scan) refreshed(ctx context.Context, ids []fleet.ID, failed map[string]
 	if err != nil {
 		return nil, fmt.Errorf("read _stats: %w", err)
 	}
+	ledger, err := a.Ledger.Latest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read _retired: %w", err)
+	}
+	var cold []retired
+	exps = slices.DeleteFunc(exps, func(exp fleet.Experiment) bool {
+		row, _ := latest.Row(exp.ID)
+		entry := ledger.Get(exp.ID)
+		if fleet.StateOf(row, entry) != fleet.Retired {
+			return false
+		}
+		cold = append(cold, retired{exp, entry})
+		return true
+	})
+	written, err := a.refreshRetired(ctx, cold, failed)
+	if err != nil || len(exps) == 0 {
+		return written, err
+	}
+	rows, err := a.observeHot(ctx, exps, latest, failed)
+	return append(rows, written...), err
+}
+
+// refreshRetired looks at retired ones and returns the rows of those that are hot.
+func (a *Scan) refreshRetired(ctx context.Context, cold []retired, failed map[string]string) ([]fleet.Row, error) {
+	if len(cold) == 0 {
+		return nil, nil
+	}
+	look, err := a.lookAt(ctx, cold, a.Config.Concurrency)
+	if err != nil {
+		return nil, err
+	}
+	for id, why := range look.failures {
+		failed[id.String()] = why
+	}
+	return look.written, a.renew(ctx, look.renewed, activity.GetInfo(ctx).WorkflowExecution.RunID)
+}
+
+// observeHot observes in full, whatever the fingerprints say.
+func (a *Scan) observeHot(ctx context.Context, exps []fleet.Experiment, latest *store.Snapshot, failed map[string]string) ([]fleet.Row, error) {
 	targets := make([]lance.ObserveTarget, len(exps))
 	for i, exp := range exps {
 		row, _ := latest.Row(exp.ID)
@@ -113,15 +159,14 @@ func (a *Scan) journalRefresh(ctx context.Context, args workflows.RefreshArgs, r
 	return nil
 }
 
-// refreshEntry has an id that a retried attempt makes again.
 func refreshEntry(ctx context.Context, id fleet.ID, by, failed string) fleet.Action {
 	run := activity.GetInfo(ctx).WorkflowExecution
 	entry := fleet.Action{
-		ID:   uuid.NewSHA1(uuid.NameSpaceOID, []byte(run.RunID+"/"+id.String())).String(),
-		Kind: "rescan", Target: id.String(), Outcome: "done", By: by, WorkflowID: run.ID, RunID: run.RunID,
+		ID:   actionID(run.RunID, id, fleet.ActRescan),
+		Kind: fleet.ActRescan, Target: id.String(), Outcome: fleet.OutcomeDone, By: by, WorkflowID: run.ID, RunID: run.RunID,
 	}
 	if failed != "" {
-		entry.Outcome, entry.Error = "failed", failed
+		entry.Outcome, entry.Error = fleet.OutcomeFailed, failed
 	}
 	return entry
 }

@@ -25,6 +25,7 @@ type Scan struct {
 	Staging Staging
 	Rounds  Rounds
 	Journal Journal
+	Ledger  LedgerWriter
 	Metrics Metrics
 	Heart   Heart
 	Config  Config
@@ -50,6 +51,7 @@ type Config struct {
 type Prober interface {
 	Probe(ctx context.Context, targets []lance.ProbeTarget, o lance.BatchOptions) ([]lance.ProbeResult, error)
 	Observe(ctx context.Context, targets []lance.ObserveTarget, o lance.ObserveOptions) ([]lance.ObserveResult, error)
+	Verify(ctx context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error)
 	Stats(ctx context.Context) (lance.Stats, error)
 }
 
@@ -63,7 +65,6 @@ type Snapshots interface {
 type SnapshotWriter interface {
 	Commit(ctx context.Context, base *store.Snapshot, rows []fleet.Row, props map[string]string) (uint64, error)
 	RefreshRows(ctx context.Context, rows []fleet.Row, addMissing bool) (uint64, error)
-	Cleanup(ctx context.Context, olderThan time.Duration, keep int) (removed int64, err error)
 }
 
 // Commits lists the newest commits of `_stats`, newest first, down to a version.
@@ -106,6 +107,10 @@ type Metrics interface {
 	Committed(freshnessOnly bool)
 	CommitConflict()
 	RoundFinished(r fleet.RoundRecord)
+	PendingRecounted(n int) // a WAL moved although the base's version did not
+	RetiredChecked(n int)
+	Returned(n int) // hot again
+	Journalled(action, outcome, class string)
 	StepFailed(activity, class string) // one attempt
 }
 

@@ -14,9 +14,10 @@ import (
 
 // Control talks to Temporal for one fleet. It may be used by many goroutines.
 type Control struct {
-	client client.Client
-	names  workflows.Names
-	now    func() time.Time
+	client  client.Client
+	names   workflows.Names
+	now     func() time.Time
+	running runningList
 }
 
 // New makes a Control of the fleet that names stands for.

@@ -34,6 +34,8 @@ type Metrics struct {
 	scheduleRestored prometheus.Counter
 	httpRequests     *prometheus.CounterVec
 	httpDuration     *prometheus.HistogramVec
+
+	maintenance maintenanceMetrics
 }
 
 // Buckets reach past the longest normal duration.
@@ -69,6 +71,8 @@ func New() *Metrics {
 			Name: "http_request_duration_seconds", Help: "Time to answer HTTP requests, by method and route. Long polls take as long as they were asked to.", Buckets: httpBuckets,
 		}, []string{"method", "path"}),
 	}
+	m.maintenance = newMaintenanceMetrics()
+	m.Registry.MustRegister(m.maintenance.all()...)
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.scanDuration, m.observed, m.skipped, m.observeFailures, m.stepErrors, m.commits, m.conflicts,

@@ -22,6 +22,7 @@ type state struct {
 	snapshot metrics.Snapshot
 	round    *fleet.RoundRecord
 	schedule metrics.Schedule
+	kept     *metrics.Maintenance
 	requests fleet.Requests
 	broken   map[string]bool
 	reads    int
@@ -49,6 +50,10 @@ func (s *state) Schedule(context.Context) (metrics.Schedule, error) {
 	return s.schedule, s.answer("schedule")
 }
 
+func (s *state) Maintenance(context.Context) (*metrics.Maintenance, error) {
+	return s.kept, s.answer("maintenance")
+}
+
 func (s *state) Requests(context.Context) (fleet.Requests, error) {
 	return s.requests, s.answer("engine")
 }
@@ -69,6 +74,7 @@ func full() *state {
 			StorageRequests: fleet.Requests{List: 1, Head: 1000, Get: 10, Put: 2},
 		},
 		schedule: metrics.Schedule{Exists: true, Paused: true, IntervalSecs: 300, SkippedOverlap: 6, MissedCatchup: 7},
+		kept:     &metrics.Maintenance{Policy: fleet.DefaultPolicy()},
 		requests: fleet.Requests{Head: 77},
 		broken:   map[string]bool{},
 	}
@@ -114,6 +120,10 @@ func TestWhatCannotBeReadIsLeftOutNotToldAsZero(t *testing.T) {
 		"rounds":   {"lancefleet_last_round_age_seconds", "master_scan_experiments_observed"},
 		"schedule": {"lancefleet_schedule_paused", "lancefleet_round_price_dollars_per_day"},
 		"engine":   {"lancefleet_storage_requests_total"},
+		"maintenance": {
+			"lancefleet_retired_experiments", "master_stats_maintenance_consecutive_failures", "master_stats_unreclaimed_versions",
+			"lancefleet_unknown_wal_entries",
+		},
 	} {
 		t.Run(part, func(t *testing.T) {
 			m, s, clock := metrics.New(), full(), time.UnixMilli(now)
@@ -124,7 +134,7 @@ func TestWhatCannotBeReadIsLeftOutNotToldAsZero(t *testing.T) {
 				require.NotContains(t, text, "\n"+name)
 			}
 			require.Contains(t, text, `lancefleet_shared_state_readable{part="`+part+`"} 0`)
-			require.Equal(t, 3, strings.Count(text, "lancefleet_shared_state_readable{")-1, "the other parts are told")
+			require.Equal(t, 4, strings.Count(text, "lancefleet_shared_state_readable{")-1, "the other parts are told")
 		})
 	}
 }
@@ -152,6 +162,7 @@ func TestEveryMetricHasHelpAndTypeAndNoneNamesAnExperiment(t *testing.T) {
 	m.ObservationFailed("denied")
 	m.StepFailed("BeginRound", "denied")
 	m.Committed(true)
+	m.Journalled("retire", "done", "")
 
 	text := scrape(m)
 

@@ -5,7 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // Descriptions of what is read from shared state. HELP says what to alert on.
 var (
 	experiments      = desc("master_experiments", "Experiments in _stats.")
-	hotExperiments   = desc("master_stats_hot_experiments", "Hot experiments: rows of _stats. Alert when it falls to zero in a fleet that is not empty.")
+	hotExperiments   = desc("master_stats_hot_experiments", "Hot experiments: rows of _stats that the ledger has not retired. Alert when it falls to zero in a fleet that is not empty.")
 	rolloutRows      = desc("master_rollout_rows", "Rows of all hot experiments, pending ones included; where keys may repeat an upper bound.")
 	rolloutFragments = desc("master_rollout_fragments", "Fragments of all hot experiments' base tables.")
 	pendingMax       = desc("master_wal_pending_generations_max", "Pending WAL generations of the experiment that has most. Alert above 1000.")
@@ -18,6 +18,13 @@ var (
 	scanBackingOff   = desc("lancefleet_scan_experiments_backing_off", "Experiments that the last round left alone because they keep failing.")
 	failing          = desc("lancefleet_experiments_failing", "Experiments whose last attempt gave no answer. Alert when it grows.")
 	missing          = desc("lancefleet_experiments_missing", "Experiments that their source did not name in the last round; gone when the next one misses them too.")
+
+	retiredExperiments = desc("lancefleet_retired_experiments", "Experiments that the ledger has retired.")
+	strandedEntries    = desc("lancefleet_stranded_wal_entries", "WAL entries of hot experiments that are proven to be in no generation and not in the base, as last looked at. Alert when it stays above zero: they are replayed once their shard has been silent for an hour.")
+	unknownEntries     = desc("lancefleet_unknown_wal_entries", "WAL entries of hot experiments of which nobody can tell whether the base has them. Alert on any: an operator has to decide, see seal.")
+	coolingDown        = desc("lancefleet_maintenance_cooling_down", "Hot experiments of which a kind of maintenance rests after failures. Alert when it grows.")
+	upkeepFailures     = desc("master_stats_maintenance_consecutive_failures", "Passes of upkeep over our own tables that failed since the last one that did not; 0 after any success.")
+	unreclaimed        = desc("master_stats_unreclaimed_versions", "The alert: versions of _stats since upkeep last removed old ones; all there are where it never did. Up to one per round between two passes is normal (12 by default). Alert above 100.")
 
 	snapshotAge      = desc("lancefleet_snapshot_age_seconds", "Age of the newest commit of _stats. Up to 15 minutes and one interval is normal in a quiet fleet. Alert above 30 minutes while not paused.")
 	roundAge         = desc("lancefleet_last_round_age_seconds", "Time since a round last finished. The alert: above three intervals (lancefleet_schedule_interval_seconds) while lancefleet_schedule_paused is 0.")

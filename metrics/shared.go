@@ -17,6 +17,8 @@ type Shared interface {
 	// LastRound is the newest finished round, nil when there is none.
 	LastRound(ctx context.Context) (*fleet.RoundRecord, error)
 	Schedule(ctx context.Context) (Schedule, error)
+	// Maintenance is what ledger and journal say, nil where this process reads neither.
+	Maintenance(ctx context.Context) (*Maintenance, error)
 	// Requests that this process sent to storage since it started.
 	Requests(ctx context.Context) (fleet.Requests, error)
 }
@@ -98,7 +100,8 @@ func (c *sharedCollector) current() []prometheus.Metric {
 	ctx, cancel := context.WithTimeout(context.Background(), c.options.Timeout)
 	defer cancel()
 	t := &telling{now: now.UnixMilli()}
-	c.tellSnapshot(ctx, t)
+	snapshot, read := c.tellSnapshot(ctx, t)
+	c.tellMaintenance(ctx, t, snapshot, read)
 	schedule := c.tellSchedule(ctx, t)
 	c.tellRound(ctx, t, schedule)
 	c.tellRequests(ctx, t)
@@ -106,17 +109,16 @@ func (c *sharedCollector) current() []prometheus.Metric {
 	return c.told
 }
 
-func (c *sharedCollector) tellSnapshot(ctx context.Context, t *telling) {
+func (c *sharedCollector) tellSnapshot(ctx context.Context, t *telling) (Snapshot, bool) {
 	snapshot, err := c.shared.Snapshot(ctx)
 	if !c.readable(t, "stats", err) {
-		return
+		return snapshot, false
 	}
 	if c.totals == nil || c.version != snapshot.Version || c.committedAt != snapshot.CommittedAt {
 		totals := fleet.Total(snapshot.Rows, t.now)
 		c.totals, c.version, c.committedAt = &totals, snapshot.Version, snapshot.CommittedAt
 	}
 	totals := c.totals
-	t.gauge(hotExperiments, float64(totals.Experiments))
 	t.gauge(experiments, float64(totals.Experiments))
 	t.gauge(rolloutRows, float64(totals.Rows))
 	t.gauge(rolloutFragments, float64(totals.Fragments))
@@ -129,6 +131,7 @@ func (c *sharedCollector) tellSnapshot(ctx context.Context, t *telling) {
 	if snapshot.CommittedAt > 0 {
 		t.gauge(snapshotAge, t.secondsSince(snapshot.CommittedAt))
 	}
+	return snapshot, true
 }
 
 func (c *sharedCollector) tellSchedule(ctx context.Context, t *telling) Schedule {

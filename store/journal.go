@@ -53,6 +53,15 @@ func (j *Journal) History(ctx context.Context) (map[fleet.ID]fleet.History, erro
 	return j.histories, nil
 }
 
+// Upkeep is what the journal remembers of the upkeep of our own tables.
+func (j *Journal) Upkeep(ctx context.Context) (fleet.UpkeepState, error) {
+	e, err := j.log.table.head(ctx)
+	if err != nil {
+		return fleet.UpkeepState{}, err
+	}
+	return fleet.UpkeepOf(e.value), nil
+}
+
 // Of returns the newest n actions on one experiment, newest first; n <= 0 means all.
 func (j *Journal) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error) {
 	e, err := j.log.table.head(ctx)

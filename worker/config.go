@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"lancefleet/activities"
@@ -28,6 +29,21 @@ type Config struct {
 	TargetRows      int64            // a fragment with fewer rows counts as small
 	Freshness       time.Duration    // between commits of _stats when nothing changed
 	StopTimeout     time.Duration    // for activities to end when the worker stops
+
+	Maintenance            bool           // MAINTENANCE; false: looks and never rewrites an experiment, whatever the policies say
+	Policies               fleet.Policies // when experiments are merged, compacted, retired
+	Budgets                fleet.Budgets  // workflows of a kind that a round may start
+	MergeGenerations       int            // of one pass
+	MergeBytes             int64          // of one pass
+	CompactFragments       int            // read by one pass
+	CompactBytes           int64          // read by one pass
+	SilentFor              time.Duration  // without a write before a shard's stranded entries are replayed
+	GenerationGrace        time.Duration  // GENERATION_GRACE_SECS: from a merge until the folders it emptied go
+	HeavySlots             int            // heavy steps at once, per worker: so many merges, as many compactions, as many checks
+	ChildMemory            int64          // bytes that a heavy step may use; 0 = not watched
+	MaintenanceEveryNScans int            // STATS_MAINTENANCE_EVERY_N_SCANS: rounds between upkeep of our own tables; 0 = never
+	StatsHistory           time.Duration  // STATS_HISTORY_TTL_SECS: older versions of our own tables go
+	RegistryMaintenance    bool           // REGISTRY_MAINTENANCE: upkeep of lance-context's registries too
 }
 
 // DefaultConfig works for fleets of any size on local disk and object storage.
@@ -44,6 +60,19 @@ func DefaultConfig() Config {
 		TargetRows:      fleet.DefaultPolicy().TargetRows,
 		Freshness:       fleet.DefaultFreshness,
 		StopTimeout:     time.Minute,
+
+		Policies:               fleet.Policies{Default: fleet.DefaultPolicy()},
+		Budgets:                fleet.DefaultBudgets(),
+		MergeGenerations:       8,
+		MergeBytes:             1 << 30,
+		CompactFragments:       32,
+		CompactBytes:           1 << 30,
+		SilentFor:              time.Hour,
+		GenerationGrace:        5 * time.Minute,
+		HeavySlots:             1,
+		ChildMemory:            4 << 30,
+		MaintenanceEveryNScans: 12,
+		StatsHistory:           time.Hour,
 	}
 }
 
@@ -59,6 +88,16 @@ const (
 	longestStop     = 10 * time.Minute
 	sweepEvery      = 12 // rounds
 	observeChunk    = 250
+	mostHeavy       = 64
+	mostBudget      = 10_000
+	mostGenerations = 4096
+	mostFragments   = 10_000
+	leastBytes      = 1 << 20
+	leastMemory     = 64 << 20
+	longestHistory  = 90 * 24 * time.Hour
+	keepVersions    = 2
+	attemptFor      = 15 * time.Minute // half of the time after which Temporal gives an attempt up
+	graces          = 12               // a folder whose drain nobody can prove waits so many times as long
 )
 
 // SettingError is a value that a setting can't have. Its name is that of the
@@ -119,7 +158,41 @@ func (c Config) Validate() error {
 	if c.TargetRows < 1 {
 		refuse("TARGET_ROWS_PER_FRAGMENT", c.TargetRows, "1 or more")
 	}
+	errs = append(errs, c.validateMaintenance()...)
 	return errors.Join(errs...)
+}
+
+func (c Config) validateMaintenance() []error {
+	var errs []error
+	number := func(name string, value, low, high int64) {
+		if value < low || value > high {
+			errs = append(errs, fmt.Errorf("%s=%v: allowed is %d to %d", name, value, low, high))
+		}
+	}
+	duration := func(name string, value, high time.Duration) {
+		if value < 0 || value > high {
+			errs = append(errs, fmt.Errorf("%s=%v: allowed is 0s to %v", name, value, high))
+		}
+	}
+	if err := c.Policies.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("policy: %w", err))
+	}
+	number("MERGE_BUDGET", int64(c.Budgets.Merge), 0, mostBudget)
+	number("COMPACT_BUDGET", int64(c.Budgets.Compact), 0, mostBudget)
+	number("RETIRE_BUDGET", int64(c.Budgets.Retire), 0, mostBudget)
+	number("ROLLOUT_MERGE_MAX_GENERATIONS", int64(c.MergeGenerations), 1, mostGenerations)
+	number("ROLLOUT_MERGE_MAX_BYTES", c.MergeBytes, leastBytes, 1<<40)
+	number("COMPACTION_MAX_SOURCE_FRAGMENTS", int64(c.CompactFragments), 2, mostFragments)
+	number("COMPACTION_MAX_BYTES", c.CompactBytes, leastBytes, 1<<40)
+	number("HEAVY_SLOTS", int64(c.HeavySlots), 1, mostHeavy)
+	if c.ChildMemory != 0 {
+		number("CHILD_MEMORY_BYTES", c.ChildMemory, leastMemory, 1<<44)
+	}
+	number("STATS_MAINTENANCE_EVERY_N_SCANS", int64(c.MaintenanceEveryNScans), 0, 10_000)
+	duration("STATS_HISTORY_TTL_SECS", c.StatsHistory, longestHistory)
+	duration("SEAL_SILENT_FOR", c.SilentFor, 30*24*time.Hour)
+	duration("GENERATION_GRACE_SECS", c.GenerationGrace, 24*time.Hour)
+	return errs
 }
 
 func (c Config) names() workflows.Names { return workflows.Names{Fleet: c.Fleet} }
@@ -147,6 +220,38 @@ func (c Config) activities() activities.Config {
 		Freshness:      c.Freshness,
 		SweepEvery:     sweepEvery,
 		Probe:          fleet.DefaultProbePolicy(c.ScanInterval),
+	}
+}
+
+// policies are those in force. Where maintenance is off no override switches it on.
+func (c Config) policies() fleet.Policies {
+	p := fleet.Policies{Default: c.Policies.Default, Overrides: slices.Clone(c.Policies.Overrides)}
+	if c.Maintenance {
+		return p
+	}
+	p.Default.Maintain = false
+	for i := range p.Overrides {
+		p.Overrides[i].Maintain = nil
+	}
+	return p
+}
+
+func (c Config) maintenance() activities.MaintenanceConfig {
+	return activities.MaintenanceConfig{
+		MergeGenerations: c.MergeGenerations,
+		MergeBytes:       c.MergeBytes,
+		CompactSources:   c.CompactFragments,
+		CompactBytes:     c.CompactBytes,
+		SilentFor:        c.SilentFor,
+		Grace:            c.GenerationGrace,
+		UnknownGrace:     graces * c.GenerationGrace,
+		AttemptFor:       attemptFor,
+	}
+}
+
+func (c Config) upkeep() store.UpkeepOptions {
+	return store.UpkeepOptions{
+		HistoryTTL: c.StatsHistory, KeepVersions: keepVersions, Registries: c.RegistryMaintenance && c.Maintenance,
 	}
 }
 

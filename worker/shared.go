@@ -15,15 +15,21 @@ import (
 type Shared struct {
 	Stats   *store.Stats
 	Rounds  *store.Rounds
+	Ledger  *store.Ledger  // nil = not told
+	Journal *store.Journal // nil = not told
 	Control *control.Control
 	Reader  *lance.Reader
+	Policy  fleet.Policy // for how long failures are cooled down; the zero Policy = the default one
 }
 
 var _ metrics.Shared = Shared{}
 
 // Shared is the state that this worker's metrics tell.
 func (w *Worker) Shared() Shared {
-	return Shared{Stats: w.stats, Rounds: w.rounds.Rounds, Control: w.control, Reader: w.deps.Engine.ReadOnly()}
+	return Shared{
+		Stats: w.stats, Rounds: w.rounds.Rounds, Ledger: w.ledger.Ledger, Journal: w.journal.Journal,
+		Control: w.control, Reader: w.deps.Engine.ReadOnly(), Policy: w.config.Policies.Default,
+	}
 }
 
 // Snapshot implements metrics.Shared.
@@ -33,6 +39,30 @@ func (s Shared) Snapshot(ctx context.Context) (metrics.Snapshot, error) {
 		return metrics.Snapshot{}, err
 	}
 	return metrics.Snapshot{Version: snapshot.Version, CommittedAt: snapshot.CommittedAt, Rows: snapshot.Rows}, nil
+}
+
+// Maintenance implements metrics.Shared.
+func (s Shared) Maintenance(ctx context.Context) (*metrics.Maintenance, error) {
+	if s.Ledger == nil || s.Journal == nil {
+		return nil, nil
+	}
+	ledger, err := s.Ledger.Latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	histories, err := s.Journal.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	upkeep, err := s.Journal.Upkeep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policy := s.Policy
+	if policy == (fleet.Policy{}) {
+		policy = fleet.DefaultPolicy()
+	}
+	return &metrics.Maintenance{Retired: ledger.Retired(), Histories: histories, Upkeep: upkeep, Policy: policy}, nil
 }
 
 // LastRound implements metrics.Shared.

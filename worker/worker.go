@@ -6,17 +6,13 @@ import (
 	"log/slog"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"lancefleet/activities"
 	"lancefleet/control"
 	"lancefleet/lance"
 	"lancefleet/metrics"
 	"lancefleet/store"
-	"lancefleet/workflows"
 )
 
 // Deps is what a worker works with. The caller closes them after Run has returned.
@@ -25,8 +21,13 @@ type Deps struct {
 	Client    client.Client
 	Namespace string // of Client; "" = default
 	Metrics   *metrics.Metrics
-	Log       *slog.Logger     // nil = the default one
-	Now       func() time.Time // nil = the clock
+
+	// StartHeavy starts the process that carries out one heavy step; nil = this
+	// program again, as `native-exec`.
+	StartHeavy activities.StartHeavy
+
+	Log *slog.Logger     // nil = the default one
+	Now func() time.Time // nil = the clock
 }
 
 // Worker serves one fleet.
@@ -37,6 +38,7 @@ type Worker struct {
 	stats   *store.Stats
 	rounds  *store.RoundsWriter
 	journal *store.JournalWriter
+	ledger  *store.LedgerWriter
 	ready   chan struct{}
 }
 
@@ -66,6 +68,7 @@ func New(c Config, d Deps) (*Worker, error) {
 		stats:   store.NewStats(d.Engine, c.DataDir),
 		rounds:  store.NewRoundsWriter(d.Engine, store.NewRounds(d.Engine, c.DataDir)),
 		journal: store.NewJournalWriter(d.Engine, store.NewJournal(d.Engine, c.DataDir)),
+		ledger:  store.NewLedgerWriter(d.Engine, store.NewLedger(d.Engine, c.DataDir)),
 		ready:   make(chan struct{}),
 	}, nil
 }
@@ -78,7 +81,7 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 // belong to another fleet; it waits while Temporal can't be reached. Call it once.
 func (w *Worker) Run(ctx context.Context) error {
 	var identity store.Identity
-	var tw worker.Worker
+	var tw temporalWorkers
 	err := w.untilReachable(ctx, func() (err error) {
 		if identity, err = w.prepare(ctx); err != nil {
 			return err
@@ -96,7 +99,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	args := w.config.scanArgs(identity.FleetID)
 	close(w.ready)
 	w.deps.Log.InfoContext(ctx, "worker runs", "fleet", w.config.Fleet, "fleet_id", identity.FleetID,
-		"data_dir", w.config.DataDir, "queue", w.config.names().ScanQueue())
+		"data_dir", w.config.DataDir, "queue", w.config.names().ScanQueue(), "maintenance", w.config.Maintenance)
 	w.watchdog(args).run(ctx, w.config.watchEvery())
 	w.deps.Log.Info("worker stops")
 	return nil
@@ -133,33 +136,6 @@ func (w *Worker) untilReachable(ctx context.Context, try func() error) error {
 	}
 }
 
-// start begins to take work. One that could not start is never started again: the
-// next try makes a new one.
-func (w *Worker) start(fleetID string) (worker.Worker, error) {
-	tw, err := w.temporalWorker(fleetID)
-	if err != nil {
-		return nil, err
-	}
-	if err := tw.Start(); err != nil {
-		return nil, fmt.Errorf("start worker: %w", err)
-	}
-	return tw, nil
-}
-
-func (w *Worker) temporalWorker(fleetID string) (worker.Worker, error) {
-	scan, err := w.scanActivities(fleetID)
-	if err != nil {
-		return nil, err
-	}
-	tw := worker.New(w.deps.Client, w.config.names().ScanQueue(), worker.Options{
-		MaxConcurrentActivityExecutionSize: w.config.ActivitySlots,
-		WorkerStopTimeout:                  w.config.StopTimeout,
-		MaxHeartbeatThrottleInterval:       heartbeatThrottle,
-	})
-	register(tw, scan)
-	return tw, nil
-}
-
 func (w *Worker) scanActivities(fleetID string) (*activities.Scan, error) {
 	e, dir := w.deps.Engine, w.config.DataDir
 	statsURI, err := store.Locate(dir, statsTable)
@@ -176,6 +152,7 @@ func (w *Worker) scanActivities(fleetID string) (*activities.Scan, error) {
 		Staging: store.NewStaging(e, dir),
 		Rounds:  w.rounds,
 		Journal: w.journal,
+		Ledger:  w.ledger,
 		Metrics: w.deps.Metrics,
 		Heart:   w.deps.Client,
 		Config:  w.config.activities(),
@@ -185,30 +162,3 @@ func (w *Worker) scanActivities(fleetID string) (*activities.Scan, error) {
 }
 
 const statsTable = "_stats.rollout.lance"
-
-// registry is the part of worker.Worker that registers.
-type registry interface {
-	worker.WorkflowRegistry
-	worker.ActivityRegistry
-}
-
-// register gives Temporal the functions under the names that histories know.
-func register(r registry, scan *activities.Scan) {
-	for name, w := range map[string]any{
-		workflows.ScanWorkflowName:    workflows.ScanWorkflow,
-		workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
-		workflows.RecordWorkflowName:  workflows.RecordWorkflow,
-	} {
-		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
-	}
-	for name, a := range map[string]any{
-		workflows.BeginRoundName:   scan.BeginRound,
-		workflows.ObserveName:      scan.ObserveActivity,
-		workflows.CommitRoundName:  scan.CommitRound,
-		workflows.RecordRoundName:  scan.RecordRound,
-		workflows.RefreshRowsName:  scan.RefreshRows,
-		workflows.RecordActionName: scan.RecordAction,
-	} {
-		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
-	}
-}

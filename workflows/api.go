@@ -8,20 +8,27 @@ import "lancefleet/fleet"
 // registered in the namespace before anything is started.
 const (
 	AttrExperiment = "LfExperiment" // "kind:name"
-	AttrAction     = "LfAction"     // scan, refresh, record
-	AttrOutcome    = "LfOutcome"    // done, partial, failed, cancelled; set when it ends
+	AttrAction     = "LfAction"     // scan, retire, optimize, ...
+	AttrOutcome    = "LfOutcome"    // done, noop, refused, ...; set when it ends
 )
 
-// Values of AttrAction.
+// Values of AttrAction. Those of maintenance are kinds of journal entries too.
 const (
-	ActionScan    = "scan"
-	ActionRefresh = "refresh"
-	ActionRecord  = "record"
+	ActionScan     = "scan"
+	ActionRefresh  = "refresh"
+	ActionRecord   = "record"
+	ActionOptimize = "optimize" // merge, compact, clean up
+	ActionRetire   = "retire"   // the same, and then verify and drop the row
+	ActionSeal     = "seal"     // one shard's stranded WAL entries
+	ActionWake     = "wake"     // look at a retired experiment now
+	ActionTables   = "tables"   // upkeep of our own tables
 )
 
 // Values of AttrOutcome.
 const (
 	OutcomeDone      = "done"
+	OutcomeNoop      = "noop"    // there was nothing to do: normal when it was started twice
+	OutcomeRefused   = "refused" // something stands in the way; it stays as it was
 	OutcomePartial   = "partial" // a page failed for good; the rest was committed
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"
@@ -33,17 +40,48 @@ const (
 	RefreshWorkflowName = "RefreshWorkflow"
 	RecordWorkflowName  = "RecordWorkflow" // appends an operator's action to the journal
 
-	BeginRoundName   = "BeginRound"
-	ObserveName      = "ObserveActivity"
-	CommitRoundName  = "CommitRound"
-	RecordRoundName  = "RecordRound"
-	RefreshRowsName  = "RefreshRows"
-	RecordActionName = "RecordAction"
-	ScanScheduleBase = "lancefleet-scan"        // schedule id of the fleet `default`
-	ScanQueueBase    = "lancefleet-scan"        // rounds, observations, refreshes
-	MaintenanceBase  = "lancefleet-maintenance" // later: maintenance workflows and light steps
-	HeavyBase        = "lancefleet-heavy"       // later: merge, compact, cleanup
-	DefaultFleet     = "default"
+	OptimizeWorkflowName = "OptimizeWorkflow"
+	RetireWorkflowName   = "RetireWorkflow"
+	SealWorkflowName     = "SealWorkflow"
+	WakeWorkflowName     = "WakeWorkflow"
+	TablesWorkflowName   = "TablesWorkflow"
+
+	BeginRoundName       = "BeginRound"
+	ObserveName          = "ObserveActivity"
+	CommitRoundName      = "CommitRound"
+	RecordRoundName      = "RecordRound"
+	StartMaintenanceName = "StartMaintenance"
+	RefreshRowsName      = "RefreshRows"
+	RecordActionName     = "RecordAction"
+
+	PrepareName           = "PrepareMaintenance"
+	MergeWALName          = "MergeWAL"
+	CompactName           = "Compact"
+	CleanupVersionsName   = "CleanupVersions"
+	SweepGenerationsName  = "SweepGenerations"
+	SealShardName         = "SealShard"
+	VerifyName            = "VerifyZeroPending"
+	DropRowName           = "DropRow"
+	WakeName              = "WakeExperiment"
+	RefreshRowName        = "RefreshRow"
+	RecordMaintenanceName = "RecordMaintenance"
+	UpkeepName            = "UpkeepTables"
+	RecordUpkeepName      = "RecordUpkeep"
+
+	DefaultFleet = "default"
+)
+
+// Schedule and queues of the fleet `default`. Each heavy queue has slots of its own,
+// so that a thousand merges leave compaction what it had, and none of them keeps a
+// round or a light step waiting. See docs/decisions/0006-queues.md.
+const (
+	ScanScheduleBase = "lancefleet-scan"
+	ScanQueueBase    = "lancefleet-scan"          // rounds, observations, refreshes
+	MaintenanceBase  = "lancefleet-maintenance"   // maintenance workflows and their light steps
+	MergeBase        = "lancefleet-heavy-merge"   // merging and sealing of WAL
+	CompactBase      = "lancefleet-heavy-compact" // compaction, cleanup of versions
+	CheckBase        = "lancefleet-heavy-check"   // verifying, sweeping
+	TablesBase       = "lancefleet-tables"        // upkeep of our own tables
 )
 
 // Names gives every id and queue of one fleet. The fleet `default` has plain
@@ -60,6 +98,28 @@ func (n Names) ScanNow() string { return n.suffix(ScanScheduleBase + "-now") }
 func (n Names) Refresh(id fleet.ID) string {
 	return n.prefix() + "refresh/" + string(id.Kind) + ":" + id.Name
 }
+
+// MaintenanceQueue has the maintenance workflows and their light steps.
+func (n Names) MaintenanceQueue() string { return n.suffix(MaintenanceBase) }
+
+// MergeQueue, CompactQueue and CheckQueue have the heavy steps.
+func (n Names) MergeQueue() string   { return n.suffix(MergeBase) }
+func (n Names) CompactQueue() string { return n.suffix(CompactBase) }
+func (n Names) CheckQueue() string   { return n.suffix(CheckBase) }
+
+// TablesQueue has the upkeep of our own tables, which may hang without hurting
+// anything else.
+func (n Names) TablesQueue() string { return n.suffix(TablesBase) }
+
+// Maintenance is the id of every workflow that rewrites an experiment, so that one
+// of them runs at a time. That is for economy: their steps are safe beside each other.
+func (n Names) Maintenance(id fleet.ID) string { return n.prefix() + "experiment/" + id.String() }
+
+// Wake is the id of the workflow that looks at a retired experiment.
+func (n Names) Wake(id fleet.ID) string { return n.prefix() + "wake/" + id.String() }
+
+// Tables is the fixed id of TablesWorkflow.
+func (n Names) Tables() string { return n.suffix("lancefleet-tables") }
 
 // Record is the id of a workflow that writes one journal entry.
 func (n Names) Record(entryID string) string { return n.prefix() + "record/" + entryID }
@@ -102,6 +162,7 @@ type Round struct {
 	Experiments  int            `json:"experiments"`   // in it
 	StatsVersion uint64         `json:"stats_version"` // pinned; 0 = no table yet
 	LastRoundAt  int64          `json:"last_round_at"` // start of the newest finished round, unix ms; 0 none
+	IntervalSecs int64          `json:"interval_secs"` // between rounds; 0 = no schedule
 	Full         bool           `json:"full"`
 	Observed     fleet.Requests `json:"requests"` // spent by BeginRound itself
 }
@@ -121,6 +182,9 @@ type PageResult struct {
 	Observed   int            `json:"observed"`         // observed in full
 	Failed     int            `json:"failed"`           // asked and got no answer
 	BackingOff int            `json:"backing_off"`      // failing, not asked this time
+	Retired    int            `json:"retired"`          // by the ledger; asked only in their slice of an hour
+	Checked    int            `json:"retired_checked"`  // of those, asked this time
+	Written    int            `json:"retired_written"`  // of those, found written: hot again
 	Staged     string         `json:"staged,omitempty"` // object key of changed rows; "" = none
 	Requests   fleet.Requests `json:"storage_requests"`
 }
@@ -141,6 +205,7 @@ type CommitResult struct {
 	Dropped       int            `json:"dropped"`
 	MissingOnce   int            `json:"missing_once"`   // not named by their source this time: kept for one more round
 	FreshnessOnly bool           `json:"freshness_only"` // nothing but scan times moved
+	Returned      int            `json:"returned"`       // left the ledger: written since they were retired
 	Requests      fleet.Requests `json:"storage_requests"`
 }
 

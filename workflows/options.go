@@ -16,12 +16,19 @@ const (
 	commitTimeout    = 5 * time.Minute
 	recordTimeout    = time.Minute
 	refreshTimeout   = 5 * time.Minute
+	startTimeout     = 5 * time.Minute
+	lightTimeout     = 5 * time.Minute
+	heavyTimeout     = 30 * time.Minute // an attempt stops starting passes long before
+	heavyHeartbeat   = time.Minute
 
 	observeAttempts = 3
 	beginAttempts   = 3
 	commitAttempts  = 10
 	recordAttempts  = 10
 	refreshAttempts = 3
+	startAttempts   = 3
+	lightAttempts   = 10
+	heavyAttempts   = 5
 )
 
 // step makes the options of one activity. ScheduleToStart stays unset: a queue
@@ -36,6 +43,25 @@ func step(ctx workflow.Context, limit time.Duration, attempts int32, summary str
 			BackoffCoefficient: 2,
 			MaximumInterval:    30 * time.Second,
 			MaximumAttempts:    attempts,
+		},
+	})
+}
+
+// heavy makes the options of a step that rewrites data or reads much of it. The next
+// attempt waits until the one before has surely ended, and a cancelled run waits for
+// its step.
+func heavy(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           queue,
+		StartToCloseTimeout: heavyTimeout,
+		HeartbeatTimeout:    heavyHeartbeat,
+		WaitForCancellation: true,
+		Summary:             summary,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    10 * time.Second,
+			BackoffCoefficient: 2,
+			MaximumInterval:    2 * time.Minute,
+			MaximumAttempts:    heavyAttempts,
 		},
 	})
 }

@@ -23,6 +23,9 @@ type scan struct {
 	pages       []Page
 	done        []PageResult
 	failedPages int
+	retired     PageResult // of all pages: only the counts of retired ones
+	returned    int
+	started     string // what maintenance it started
 	record      RoundResult
 }
 
@@ -49,6 +52,7 @@ func (s *scan) run(ctx workflow.Context) error {
 	if err := s.remember(ctx); err != nil {
 		return s.stop(ctx, "record round", err)
 	}
+	s.maintain(ctx)
 	return nil
 }
 
@@ -113,6 +117,8 @@ func (s *scan) endPage(ctx workflow.Context, page Page, f workflow.Future) {
 	s.record.Failed += int64(result.Failed)
 	s.record.BackingOff += int64(result.BackingOff)
 	s.record.StorageRequests = s.record.StorageRequests.Add(result.Requests)
+	s.retired.Retired += result.Retired
+	s.retired.Checked += result.Checked
 	s.describe(ctx)
 }
 
@@ -126,6 +132,7 @@ func (s *scan) commit(ctx workflow.Context) error {
 	}
 	s.record.CommittedVersion = out.Version
 	s.record.Hot = out.Hot
+	s.returned = out.Returned
 	s.record.StorageRequests = s.record.StorageRequests.Add(out.Requests)
 	return nil
 }
@@ -138,6 +145,44 @@ func (s *scan) remember(ctx workflow.Context) error {
 	s.describe(ctx)
 	ctx = step(ctx, recordTimeout, recordAttempts, "append to _rounds")
 	return workflow.ExecuteActivity(ctx, RecordRoundName, s.record).Get(ctx, nil)
+}
+
+// changeMaintain is the version that starts maintenance: rounds that began before it
+// replay without.
+const changeMaintain = "start-maintenance"
+
+// maintain starts what the committed rows call for, and waits for none of it. A
+// round has done its own work by then: it does not fail because of this.
+func (s *scan) maintain(ctx workflow.Context) {
+	if workflow.GetVersion(ctx, changeMaintain, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return
+	}
+	in := StartMaintenanceInput{Fleet: s.args.Fleet, FleetID: s.args.FleetID, Round: s.round}
+	var out StartMaintenanceResult
+	actx := step(ctx, startTimeout, startAttempts, "plan, start what is due")
+	if err := workflow.ExecuteActivity(actx, StartMaintenanceName, in).Get(ctx, &out); err != nil {
+		workflow.GetLogger(ctx).Error("maintenance was not started", "round", s.round.Number, "error", err)
+		s.started = " Maintenance was not started: " + Sentence(err) + "."
+	} else {
+		s.started = " " + out.sentence()
+	}
+	s.describe(ctx)
+}
+
+// sentence says what a round started, for its page in Temporal's web UI.
+func (r StartMaintenanceResult) sentence() string {
+	if r.Nothing != "" {
+		return "Nothing started: " + r.Nothing + "."
+	}
+	text := fmt.Sprintf("Started %d merges, %d compactions, %d retirements", r.Merges, r.Compactions, r.Retirements)
+	if r.AlreadyRunning > 0 {
+		text += fmt.Sprintf(", %d ran already", r.AlreadyRunning)
+	}
+	text += fmt.Sprintf("; %d wait for a later round, %d cool down, %d are blocked.", r.Waiting, r.CoolingDown, r.Blocked)
+	if r.Tables {
+		text += " Upkeep of our own tables started."
+	}
+	return text
 }
 
 func (s *scan) stop(ctx workflow.Context, what string, err error) error {
@@ -161,6 +206,9 @@ func (s *scan) describe(ctx workflow.Context) {
 	if s.failedPages > 0 {
 		text += fmt.Sprintf(" %d pages failed for good: their rows are carried.", s.failedPages)
 	}
+	if s.retired.Retired > 0 {
+		text += fmt.Sprintf(" %d retired, %d of them looked at, %d hot again.", s.retired.Retired, s.retired.Checked, s.returned)
+	}
 	switch {
 	case r.FinishedAt == 0:
 	case r.CommittedVersion != nil:
@@ -168,7 +216,7 @@ func (s *scan) describe(ctx workflow.Context) {
 	default:
 		text += fmt.Sprintf(" Nothing to commit; %d rows.", r.Hot)
 	}
-	workflow.SetCurrentDetails(ctx, text)
+	workflow.SetCurrentDetails(ctx, text+s.started)
 }
 
 // splitPages cuts the listing into pages of at most size experiments.

@@ -224,6 +224,55 @@ func TestACancelledRoundEndsCancelledAndCommitsNothing(t *testing.T) {
 	require.Equal(t, workflows.OutcomeCancelled, env.outcome)
 }
 
+func TestARoundStartsMaintenanceAfterItIsRecordedAndNotWhenItFailed(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(10))
+	env.observe(func(p workflows.Page) (workflows.PageResult, error) {
+		return workflows.PageResult{Page: p.Number, Skipped: p.Count}, nil
+	})
+	env.commit(nil, workflows.CommitResult{Hot: 10})
+	recorded := env.record()
+	var started []workflows.StartMaintenanceInput
+	env.OnActivity(workflows.StartMaintenanceName, mock.Anything, mock.Anything).Return(
+		func(_ context.Context, in workflows.StartMaintenanceInput) (workflows.StartMaintenanceResult, error) {
+			require.Len(t, *recorded, 1)
+			started = append(started, in)
+			return workflows.StartMaintenanceResult{Retirements: 2}, nil
+		})
+	env.run(args(10))
+	require.Len(t, started, 1)
+	require.Equal(t, int64(7), started[0].Round.Number)
+	require.Equal(t, "id", started[0].FleetID)
+
+	env = newEnv(t)
+	env.OnActivity(workflows.BeginRoundName, mock.Anything, mock.Anything).Return(
+		workflows.Round{}, temporal.NewNonRetryableApplicationError("denied", "denied", nil))
+	env.ExecuteWorkflow(workflows.ScanWorkflowName, args(10))
+	require.Error(t, env.GetWorkflowError())
+	env.AssertNotCalled(t, workflows.StartMaintenanceName, mock.Anything, mock.Anything)
+}
+
+func TestARoundDoesNotFailBecauseMaintenanceCouldNotBeStarted(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(0))
+	env.commit(nil, workflows.CommitResult{})
+	env.record()
+	env.OnActivity(workflows.StartMaintenanceName, mock.Anything, mock.Anything).Return(
+		workflows.StartMaintenanceResult{}, temporal.NewNonRetryableApplicationError("no answer", "denied", nil))
+	env.run(args(10))
+	require.Equal(t, workflows.OutcomeDone, env.outcome)
+}
+
+func TestARoundThatBeganBeforeThereWasMaintenanceStartsNone(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(0))
+	env.commit(nil, workflows.CommitResult{})
+	env.record()
+	env.OnGetVersion("start-maintenance", workflow.DefaultVersion, workflow.Version(1)).Return(workflow.DefaultVersion)
+	env.run(args(10))
+	env.AssertNotCalled(t, workflows.StartMaintenanceName, mock.Anything, mock.Anything)
+}
+
 // env is a test environment with ScanWorkflow and stubs of its activities.
 type env struct {
 	*testsuite.TestWorkflowEnvironment
@@ -269,6 +318,9 @@ func registerActivities(r interface {
 			return workflows.RefreshResult{}, errUnexpected
 		},
 		workflows.RecordActionName: func(context.Context, fleet.Action) error { return errUnexpected },
+		workflows.StartMaintenanceName: func(context.Context, workflows.StartMaintenanceInput) (workflows.StartMaintenanceResult, error) {
+			return workflows.StartMaintenanceResult{Nothing: "maintenance is off"}, nil
+		},
 	} {
 		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
 	}

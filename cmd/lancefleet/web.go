@@ -136,7 +136,9 @@ func newWebServer(p webParts) (*web.Server, error) {
 	if !web.OnObjectStore(dataDir) {
 		p.config.Prices = fleet.PriceSheet{}
 	}
-	shared := worker.Shared{Stats: browser.Stats, Rounds: browser.Rounds, Control: steer, Reader: p.reader}
+	shared := worker.Shared{
+		Stats: browser.Stats, Rounds: browser.Rounds, Ledger: browser.Ledger, Journal: browser.Journal, Control: steer, Reader: p.reader,
+	}
 	if err := p.metrics.RegisterShared(shared, metrics.SharedOptions{Prices: p.config.Prices, Log: p.log}); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,230 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/workflows"
+)
+
+// PrepareMaintenance observes an experiment in full and decides afresh whether what
+// a run was started for is due. The policy in force goes with the answer.
+func (a *Maintenance) PrepareMaintenance(ctx context.Context, in workflows.PrepareInput) (workflows.Prepared, error) {
+	var prepared workflows.Prepared
+	err := a.light(ctx, in.Args.FleetID, func(ctx context.Context, _ *lease) (err error) {
+		prepared, err = a.prepare(ctx, in)
+		return err
+	})
+	return prepared, err
+}
+
+func (a *Maintenance) prepare(ctx context.Context, in workflows.PrepareInput) (workflows.Prepared, error) {
+	id := in.Args.ID
+	p := workflows.Prepared{Facts: fleet.UnknownFacts(), Target: workflows.Target{FleetID: in.Args.FleetID, ID: id}}
+	exp, err := a.experiment(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if exp == nil {
+		p.Refused, p.Reason = true, "no source names it"
+		return p, nil
+	}
+	p.Target.URI = exp.URI
+	policy, err := a.policy(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	histories, err := a.Journal.History(ctx)
+	if err != nil {
+		return p, fmt.Errorf("read the journal: %w", err)
+	}
+	look, err := a.look(ctx, *exp)
+	if err != nil {
+		return p, err
+	}
+	history := histories[id]
+	history.ForeignDrain = history.ForeignDrain || look.drainedByOthers
+	p.Facts = fleet.FactsOf(&look.row)
+	p.Facts.ForeignDrain = look.drainedByOthers
+	p.Marks = history.Marks(&look.row)
+	a.decide(&p, in, look, policy, history)
+	return p, nil
+}
+
+// experiment is what a source names so, nil when none does.
+func (a *Maintenance) experiment(ctx context.Context, id fleet.ID) (*fleet.Experiment, error) {
+	found, err := a.Scan.Sources.Lookup(ctx, fleet.Ref{Kind: id.Kind, Name: id.Name})
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", id, err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return &found[0], nil
+}
+
+// policy is the one in force. While the fleet is paused nothing new is started, also
+// not by hand.
+func (a *Maintenance) policy(ctx context.Context, id fleet.ID) (fleet.Policy, error) {
+	policy, _ := a.Policies.For(id)
+	why, err := a.Paused(ctx)
+	if err != nil {
+		return policy, fmt.Errorf("ask whether the fleet is paused: %w", err)
+	}
+	if why != "" {
+		policy.Paused = why
+	}
+	return policy, nil
+}
+
+// looked is an experiment as it is now.
+type looked struct {
+	row             fleet.Row
+	entry           *fleet.LedgerEntry // the ledger's newest; nil = none
+	drainedByOthers bool
+}
+
+// look observes an experiment in full. Its error is the run's: what can't be seen
+// is not maintained.
+func (a *Maintenance) look(ctx context.Context, exp fleet.Experiment) (looked, error) {
+	stats, err := a.Scan.Stats.Latest(ctx)
+	if err != nil {
+		return looked{}, fmt.Errorf("read _stats: %w", err)
+	}
+	ledger, err := a.Ledger.Latest(ctx)
+	if err != nil {
+		return looked{}, fmt.Errorf("read _retired: %w", err)
+	}
+	was := looked{entry: ledger.Get(exp.ID)}
+	prev, known := stats.Row(exp.ID)
+	if !known && was.entry != nil {
+		row := was.entry.Row()
+		prev = &row
+	}
+	observation, err := a.Scan.observeOne(ctx, exp, prev)
+	if err != nil {
+		return looked{}, err
+	}
+	was.row = fleet.Observed(exp, prev, *observation, a.Scan.nowMS())
+	if known && prev.URI == exp.URI {
+		was.drainedByOthers = len(fleet.DrainedByOthers(prev.Shards, was.row.Shards)) > 0
+	}
+	return was, nil
+}
+
+// observeOne measures one experiment in full.
+func (a *Scan) observeOne(ctx context.Context, exp fleet.Experiment, prev *fleet.Row) (*fleet.Observation, error) {
+	answers, err := a.Engine.Observe(ctx, []lance.ObserveTarget{a.observeTarget(exp, prev)}, a.observeOptions(1))
+	if err == nil && answers[0].Err != nil {
+		err = answers[0].Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", exp.ID, err)
+	}
+	return answers[0].Observation, nil
+}
+
+// decide fills in whether it is due, why, and the limits of the steps.
+func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, was looked, policy fleet.Policy, history fleet.History) {
+	p.Limits = a.limits(in, policy.Knowing(history), &was.row)
+	if fleet.StateOf(&was.row, was.entry) == fleet.Retired {
+		p.Reason = "retired, and not written since"
+		return
+	}
+	d := decision(in, was.row, policy, history, a.Scan.nowMS())
+	p.Reason = d.Reason
+	p.Due = d.Action != fleet.DoNothing
+	p.Refused = !p.Due && d.Held != ""
+}
+
+// decision is about what the run was started for. A person who asks for it has it
+// done now: neither the back-off after failures, nor the quiet window, nor the number
+// of generations or fragments that makes it worth while keep it from being done.
+func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, history fleet.History, now int64) fleet.Decision {
+	if in.Args.By != "" {
+		history.Merge, history.Compact, history.Retire = fleet.Tries{}, fleet.Tries{}, fleet.Tries{}
+		policy.QuietWindow = fleet.Window{}
+		policy = worthwhile(policy)
+	}
+	wishes := fleet.DecideEach(row, policy, history, now)
+	switch in.Action {
+	case workflows.ActionRetire:
+		if in.Args.Force {
+			return fleet.DecideForced(row, policy, history, now)
+		}
+		return wishes.Retire
+	case workflows.ActionSeal:
+		return sealDecision(in.Args.Shard, row, policy)
+	}
+	return either(wishes.Merge, wishes.Compact)
+}
+
+// worthwhile is a policy by which any number of generations and fragments is worth
+// the work; what is never done is still never done.
+func worthwhile(p fleet.Policy) fleet.Policy {
+	p.MergeMinGenerations = min(p.MergeMinGenerations, 1)
+	p.CompactMinFragments = min(p.CompactMinFragments, fewestFragments)
+	return p
+}
+
+const fewestFragments = 2 // that can be made one
+
+// either is what is due of two decisions, else why neither is.
+func either(merge, compact fleet.Decision) fleet.Decision {
+	switch {
+	case merge.Action != fleet.DoNothing:
+		return merge
+	case compact.Action != fleet.DoNothing:
+		return compact
+	case merge.Held == "" && compact.Held != "":
+		merge, compact = compact, merge
+	}
+	if compact.Reason != "" && compact.Reason != merge.Reason {
+		if merge.Reason != "" {
+			merge.Reason += "; "
+		}
+		merge.Reason += compact.Reason
+	}
+	return merge
+}
+
+// sealDecision lets an operator have a shard sealed whatever its age.
+func sealDecision(shard string, row fleet.Row, policy fleet.Policy) fleet.Decision {
+	refused := func(held fleet.Held, why string) fleet.Decision {
+		return fleet.Decision{Action: fleet.DoNothing, Reason: why, Held: held}
+	}
+	switch {
+	case !policy.Maintain:
+		return refused(fleet.HeldOff, "maintenance is off: observe only")
+	case policy.Paused != "":
+		return refused(fleet.HeldPaused, "paused: "+policy.Paused)
+	}
+	for _, s := range row.Shards {
+		if s.ID == shard {
+			return fleet.Decision{Action: fleet.DoMerge, Reason: "seal shard " + shard + ", asked for by an operator"}
+		}
+	}
+	return refused(fleet.HeldRefused, fmt.Sprintf("it has no shard %q", shard))
+}
+
+// limits bound the steps by the policy in force. A retirement compacts whatever can
+// be made fewer: it is the last chance.
+func (a *Maintenance) limits(in workflows.PrepareInput, policy fleet.Policy, row *fleet.Row) workflows.Limits {
+	c := a.Config
+	limits := workflows.Limits{
+		MergeGenerations: c.MergeGenerations, MergeBytes: c.MergeBytes, SilentFor: c.SilentFor.Milliseconds(),
+		CompactFragments: int(policy.CompactMinFragments), CompactTargetRows: policy.RowsPerFragment(row),
+		CompactSources: c.CompactSources, CompactBytes: c.CompactBytes, CompactOptions: policy.CompactOptions(),
+		CleanupOlderThan: policy.CleanupOlderThan.Milliseconds(),
+		Grace:            c.Grace.Milliseconds(), UnknownGrace: c.UnknownGrace.Milliseconds(),
+	}
+	if policy.LiveShards == fleet.LeaveLiveShards {
+		limits.LeaveWrittenWithin = policy.LiveWithin.Milliseconds()
+	}
+	if in.Action == workflows.ActionRetire || in.Args.By != "" {
+		limits.CompactFragments = min(limits.CompactFragments, fewestFragments)
+	}
+	return limits
+}

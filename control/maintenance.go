@@ -1,0 +1,115 @@
+package control
+
+import (
+	"context"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"lancefleet/fleet"
+	"lancefleet/workflows"
+)
+
+// MaintenanceRequest asks for maintenance of one experiment.
+type MaintenanceRequest struct {
+	ID           fleet.ID
+	By           string // who asks; "" = a round's plan
+	Why          string
+	Force        bool   // of Retire: skips only the age
+	Shard        string // of Seal
+	AllowUnknown bool   // of Seal: entries of unknown state are replayed too
+}
+
+// Retire starts the retirement of an experiment. Which one runs already is the
+// answer when one does: an experiment has at most one of Retire, Optimize and Seal.
+func (c *Control) Retire(ctx context.Context, r MaintenanceRequest) (Started, error) {
+	return c.maintain(ctx, r, workflows.ActionRetire, workflows.RetireWorkflowName)
+}
+
+// Optimize starts merging, compaction and cleanup of an experiment.
+func (c *Control) Optimize(ctx context.Context, r MaintenanceRequest) (Started, error) {
+	return c.maintain(ctx, r, workflows.ActionOptimize, workflows.OptimizeWorkflowName)
+}
+
+// Seal starts the replay of one shard's stranded WAL entries.
+func (c *Control) Seal(ctx context.Context, r MaintenanceRequest) (Started, error) {
+	return c.maintain(ctx, r, workflows.ActionSeal, workflows.SealWorkflowName)
+}
+
+// Wake starts a look at a retired experiment: one that was written since is hot
+// again when it ends.
+func (c *Control) Wake(ctx context.Context, r MaintenanceRequest) (Started, error) {
+	return c.maintain(ctx, r, workflows.ActionWake, workflows.WakeWorkflowName)
+}
+
+// maintain starts a workflow for a person, who doesn't know the fleet's id: the
+// schedule does.
+func (c *Control) maintain(ctx context.Context, r MaintenanceRequest, action, workflow string) (Started, error) {
+	scan, err := c.scanArgs(ctx)
+	if err != nil {
+		return Started{}, err
+	}
+	return c.startMaintenance(ctx, scan.FleetID, r, action, workflow, action)
+}
+
+// StartPlanned starts what a round's plan wants, for a fleet whose id is known.
+func (c *Control) StartPlanned(ctx context.Context, fleetID string, s fleet.Start) (Started, error) {
+	r := MaintenanceRequest{ID: s.ID, Why: s.Reason}
+	if s.Action == fleet.DoRetire {
+		return c.startMaintenance(ctx, fleetID, r, workflows.ActionRetire, workflows.RetireWorkflowName, string(s.Action))
+	}
+	return c.startMaintenance(ctx, fleetID, r, workflows.ActionOptimize, workflows.OptimizeWorkflowName, string(s.Action))
+}
+
+// memoWanted keeps what a run was started for: a merge and a compaction are both an
+// optimization, but have budgets of their own.
+const memoWanted = "lancefleet_wanted"
+
+func (c *Control) startMaintenance(ctx context.Context, fleetID string, r MaintenanceRequest, action, workflow, wanted string) (Started, error) {
+	id := c.names.Maintenance(r.ID)
+	if action == workflows.ActionWake {
+		id = c.names.Wake(r.ID)
+	}
+	return c.start(ctx, client.StartWorkflowOptions{
+		ID:        id,
+		TaskQueue: c.names.MaintenanceQueue(),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			temporal.NewSearchAttributeKeyKeyword(workflows.AttrAction).ValueSet(action),
+			temporal.NewSearchAttributeKeyKeyword(workflows.AttrExperiment).ValueSet(r.ID.String()),
+		),
+		StaticSummary: summary(requestWords(r, action)),
+		Memo:          map[string]any{memoWanted: wanted},
+	}, workflow, workflows.MaintenanceArgs{
+		Fleet: c.names.Fleet, FleetID: fleetID, ID: r.ID, By: r.By, Why: r.Why,
+		Force: r.Force, Shard: r.Shard, AllowUnknown: r.AllowUnknown,
+	})
+}
+
+func requestWords(r MaintenanceRequest, action string) string {
+	words := action + " " + r.ID.String()
+	if r.By != "" {
+		words += ", asked for by " + r.By
+	}
+	if r.Why != "" {
+		words += ": " + r.Why
+	}
+	return words
+}
+
+// StartTables starts the upkeep of our own tables.
+func (c *Control) StartTables(ctx context.Context, fleetID, by string) (Started, error) {
+	return c.start(ctx, client.StartWorkflowOptions{
+		ID:                    c.names.Tables(),
+		TaskQueue:             c.names.MaintenanceQueue(),
+		TypedSearchAttributes: actionAttribute(workflows.ActionTables),
+		StaticSummary:         summary("upkeep of our own tables"),
+	}, workflows.TablesWorkflowName, workflows.TablesArgs{Fleet: c.names.Fleet, FleetID: fleetID, By: by})
+}
+
+// AwaitMaintenance waits until a run ends, and tells what became of it. A failed one
+// is an *Error with the class of its cause.
+func (c *Control) AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error) {
+	var result workflows.MaintenanceResult
+	err := c.client.GetWorkflow(ctx, workflowID, runID).Get(ctx, &result)
+	return result, wrap("wait for", workflowID, err)
+}

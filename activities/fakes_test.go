@@ -47,8 +47,8 @@ type fakeWorld struct {
 	beforeCommit func(base *store.Snapshot) error // may commit something itself
 	afterCommit  func() error                     // the commit has landed
 	batchErr     error
-	appendErr    error // of the journal
-	beforeLedger func() error
+	appendErr    error        // of the journal
+	beforeStats  func()       // a commit of `_stats` is decided, and not yet made
 	afterLedger  func() error // the entries have landed
 	paused       string
 	block        bool // batches wait until their context ends
@@ -217,6 +217,9 @@ func (s fakeStats) Commit(_ context.Context, base *store.Snapshot, rows []fleet.
 		if err := s.beforeCommit(base); err != nil {
 			return 0, err
 		}
+	}
+	if s.beforeStats != nil {
+		s.beforeStats()
 	}
 	if base.Version != s.head().Version {
 		return 0, &lance.Error{Class: lance.Conflict, Op: "commit", Message: "somebody was faster"}

@@ -43,8 +43,11 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), len(scenarios()))
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+	older, err := filepath.Glob("testdata/*/*.json") // of versions before a change of logic: see workflow.GetVersion
+	require.NoError(t, err)
+	require.NotEmpty(t, older)
+	for _, file := range append(files, older...) {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json"), func(t *testing.T) {
 			replayer := worker.NewWorkflowReplayer()
 			registerWorkflows(replayer)
 			require.NoError(t, replayer.ReplayWorkflowHistoryFromJSONFile(temporaltest.Quiet(), file))
@@ -97,7 +100,8 @@ type scenario struct {
 	workflow string
 	args     any
 	world    *stubs
-	cancel   bool // once a page has begun
+	kept     *upkept // plays maintenance
+	cancel   bool    // once a page has begun
 	fails    bool
 }
 
@@ -114,8 +118,10 @@ func scenarios() []scenario {
 	cancelled.cancel, cancelled.fails = true, true
 	unreadable := scan("scan-source-unreadable", 0, stubs{beginErr: temporal.NewNonRetryableApplicationError("list experiments: denied", "denied", nil)})
 	unreadable.fails = true
-	return []scenario{
+	all := []scenario{
 		scan("scan-empty", 0, stubs{}),
+		scan("scan-starts-maintenance", 1000, stubs{started: workflows.StartMaintenanceResult{Retirements: 50, Waiting: 3, Tables: true}}),
+		scan("scan-maintenance-not-started", 10, stubs{startErr: temporal.NewNonRetryableApplicationError("no answer", "denied", nil)}),
 		scan("scan-30000", 30_000, stubs{}),
 		scan("scan-page-failed", 3000, stubs{badPage: 2}),
 		unreadable,
@@ -125,6 +131,64 @@ func scenarios() []scenario {
 		{name: "record", workflow: workflows.RecordWorkflowName, world: &stubs{},
 			args: fleet.Action{ID: "id", At: 1, Kind: "pause", Outcome: "done", By: "alice", Why: "moving"}},
 	}
+	return append(all, maintenanceScenarios()...)
+}
+
+// maintenanceScenarios are the ways of one experiment. Each is a fleet of its own, so
+// that its queues are.
+func maintenanceScenarios() []scenario {
+	var all []scenario
+	add := func(name, workflow string, change func(u *upkept, args *workflows.MaintenanceArgs)) *scenario {
+		args := upkeepArgs()
+		args.Fleet = name
+		u := cold()
+		u.prepared.Limits.Grace = 10
+		if change != nil {
+			change(u, &args)
+		}
+		all = append(all, scenario{name: name, workflow: workflow, args: args, kept: u})
+		return &all[len(all)-1]
+	}
+	add("retire", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		first := u.merges[0]
+		first.More = true
+		u.merges = append([]workflows.MergeResult{first}, u.merges...)
+	})
+	add("retire-not-due", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		u.prepared.Due, u.prepared.Reason = false, "written 2 h ago"
+	})
+	add("retire-merge-refused", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		u.merges = []workflows.MergeResult{{Left: 3, Refused: []string{"shard s1 is sealed"}}}
+	})
+	add("retire-not-clean", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) { u.evidence.Stranded = 2 })
+	add("retire-written-meanwhile", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		u.drop = workflows.DropResult{Refused: "it moved since it was verified: wal tail"}
+	})
+	add("retire-failed", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) { u.fail[workflows.CompactName] = final("corrupt") }).fails = true
+	cancelled := add("retire-cancelled", workflows.RetireWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		u.prepared.Limits.Grace = time.Hour.Milliseconds()
+		u.compacted = make(chan struct{}, 1)
+	})
+	cancelled.cancel, cancelled.fails = true, true
+	add("optimize", workflows.OptimizeWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) { u.refresh.Facts = fleet.UnknownFacts() })
+	add("seal", workflows.SealWorkflowName, func(u *upkept, a *workflows.MaintenanceArgs) {
+		a.Shard, a.By = "s1", "alice"
+		u.seal = workflows.SealResult{Entries: 2, Rows: 7, Generation: 5}
+	})
+	add("wake", workflows.WakeWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
+		u.wake = workflows.WakeResult{Outcome: workflows.OutcomeDone, Sentence: "hot again: an entry was added"}
+	})
+	all = append(all,
+		scenario{name: "tables", workflow: workflows.TablesWorkflowName, kept: cold(), args: workflows.TablesArgs{Fleet: "tables"}},
+		scenario{name: "tables-failed", workflow: workflows.TablesWorkflowName, kept: failingTables(), fails: true, args: workflows.TablesArgs{Fleet: "tables-failed"}},
+	)
+	return all
+}
+
+func failingTables() *upkept {
+	u := cold()
+	u.fail[workflows.UpkeepName] = final("denied")
+	return u
 }
 
 // stubs play the activities.
@@ -134,6 +198,8 @@ type stubs struct {
 	beginErr    error
 	block       bool
 	begun       chan struct{}
+	started     workflows.StartMaintenanceResult
+	startErr    error
 }
 
 func (s *stubs) BeginRound(ctx context.Context, _ workflows.ScanArgs) (workflows.Round, error) {
@@ -165,6 +231,10 @@ func (s *stubs) CommitRound(_ context.Context, in workflows.CommitInput) (workfl
 	return workflows.CommitResult{Version: &version, Hot: int64(s.experiments), Requests: fleet.Requests{Put: 3}}, nil
 }
 
+func (s *stubs) StartMaintenance(context.Context, workflows.StartMaintenanceInput) (workflows.StartMaintenanceResult, error) {
+	return s.started, s.startErr
+}
+
 func (s *stubs) RecordRound(context.Context, fleet.RoundRecord) error { return nil }
 
 func (s *stubs) RefreshRows(context.Context, workflows.RefreshArgs) (workflows.RefreshResult, error) {
@@ -179,6 +249,7 @@ func (s *stubs) register(r worker.ActivityRegistry) {
 		workflows.BeginRoundName: s.BeginRound, workflows.ObserveName: s.ObserveActivity,
 		workflows.CommitRoundName: s.CommitRound, workflows.RecordRoundName: s.RecordRound,
 		workflows.RefreshRowsName: s.RefreshRows, workflows.RecordActionName: s.RecordAction,
+		workflows.StartMaintenanceName: s.StartMaintenance,
 	} {
 		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
 	}
@@ -194,6 +265,7 @@ func registerWorkflows(r interface {
 	} {
 		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
 	}
+	registerMaintenanceWorkflows(r)
 }
 
 // TestEveryWayOfAWorkflowRunsOnARealServer runs what the recorded histories hold.
@@ -234,7 +306,11 @@ func (s scenario) run(t *testing.T, c client.Client) *historypb.History {
 	queue := "record-" + s.name
 	w := worker.New(c, queue, worker.Options{Identity: "worker"})
 	registerWorkflows(w)
-	s.world.register(w)
+	if s.kept != nil {
+		defer s.kept.serve(t, c, s.name)()
+	} else {
+		s.world.register(w)
+	}
 	require.NoError(t, w.Start())
 	defer w.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -242,13 +318,41 @@ func (s scenario) run(t *testing.T, c client.Client) *historypb.History {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: s.name + "-" + uuid.NewString(), TaskQueue: queue}, s.workflow, s.args)
 	require.NoError(t, err)
 	if s.cancel {
-		<-s.world.begun
+		<-s.begun()
 		require.NoError(t, c.CancelWorkflow(ctx, run.GetID(), run.GetRunID()))
 	}
 	err = run.Get(ctx, nil)
 	require.Equal(t, s.fails, err != nil, "%v", err)
 	require.Equal(t, s.cancel, temporal.IsCanceledError(err), "%v", err)
 	return historyOf(ctx, t, c, run)
+}
+
+// begun tells when a scenario has come to where it is to be cancelled.
+func (s scenario) begun() <-chan struct{} {
+	if s.kept != nil {
+		return s.kept.compacted
+	}
+	return s.world.begun
+}
+
+// serve takes work from every queue of the fleet's maintenance.
+func (u *upkept) serve(t *testing.T, c client.Client, fleetName string) (stop func()) {
+	t.Helper()
+	names := workflows.Names{Fleet: fleetName}
+	var workers []worker.Worker
+	for _, queue := range []string{names.MaintenanceQueue(), names.MergeQueue(), names.CompactQueue(), names.CheckQueue(), names.TablesQueue()} {
+		w := worker.New(c, queue, worker.Options{Identity: "worker", DisableWorkflowWorker: true})
+		for name, a := range u.activities() {
+			w.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
+		}
+		require.NoError(t, w.Start())
+		workers = append(workers, w)
+	}
+	return func() {
+		for _, w := range workers {
+			w.Stop()
+		}
+	}
 }
 
 func historyOf(ctx context.Context, t *testing.T, c client.Client, run client.WorkflowRun) *historypb.History {

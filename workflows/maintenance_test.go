@@ -43,6 +43,8 @@ type upkept struct {
 	recorded []workflows.MaintenanceRecord
 	queues   map[string]string // activity -> queue
 	waited   []time.Duration
+
+	compacted chan struct{} // told after the compaction, if set
 }
 
 // cold is an experiment that is due for retirement and gives no trouble.
@@ -109,6 +111,9 @@ func (u *upkept) activities() map[string]any {
 			if err := u.call(workflows.CompactName); err != nil {
 				return workflows.CompactResult{}, err
 			}
+			if u.compacted != nil {
+				u.compacted <- struct{}{}
+			}
 			return next(&u.compacts), nil
 		},
 		workflows.CleanupVersionsName: func(context.Context, workflows.CleanupInput) (workflows.CleanupResult, error) {
@@ -143,6 +148,12 @@ func (u *upkept) activities() map[string]any {
 			u.recorded = append(u.recorded, in)
 			return nil
 		},
+		workflows.UpkeepName: func(context.Context, workflows.TablesArgs) (workflows.Upkeep, error) {
+			return workflows.Upkeep{StatsVersion: 9, Tables: []workflows.TableUpkeep{{Table: "_stats.rollout.lance", Removed: 3}}}, u.call(workflows.UpkeepName)
+		},
+		workflows.RecordUpkeepName: func(_ context.Context, in workflows.UpkeepRecord) (workflows.TablesResult, error) {
+			return workflows.TablesResult{Outcome: workflows.OutcomeDone, Sentence: in.Error}, u.call(workflows.RecordUpkeepName)
+		},
 	}
 }
 
@@ -156,10 +167,15 @@ type upkeepEnv struct {
 
 func newUpkeepEnv(t *testing.T, u *upkept) *upkeepEnv {
 	t.Helper()
+	return newEnvOf(t, u, u.activities())
+}
+
+func newEnvOf(t *testing.T, u *upkept, activities map[string]any) *upkeepEnv {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	e := &upkeepEnv{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, world: u}
 	registerMaintenanceWorkflows(e)
-	for name, a := range u.activities() {
+	for name, a := range activities {
 		e.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
 	}
 	e.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {

@@ -15,7 +15,7 @@ import (
 // runTables runs a pass whose activity answers so, and returns what was recorded.
 func runTables(t *testing.T, u workflows.Upkeep, failure error, result workflows.TablesResult) (*upkeepEnv, []workflows.UpkeepRecord, error) {
 	t.Helper()
-	env := newUpkeepEnv(t, cold())
+	env := newTablesEnv(t)
 	var recorded []workflows.UpkeepRecord
 	tries := 0
 	env.RegisterActivityWithOptions(func(context.Context, workflows.TablesArgs) (workflows.Upkeep, error) {
@@ -29,6 +29,12 @@ func runTables(t *testing.T, u workflows.Upkeep, failure error, result workflows
 	env.ExecuteWorkflow(workflows.TablesWorkflowName, workflows.TablesArgs{Fleet: "default", FleetID: "fleet"})
 	require.Equal(t, 1, tries)
 	return env, recorded, env.GetWorkflowError()
+}
+
+// newTablesEnv has no activities of its own.
+func newTablesEnv(t *testing.T) *upkeepEnv {
+	t.Helper()
+	return newEnvOf(t, cold(), nil)
 }
 
 func TestAPassOverOurTablesStandsInItsOwnQueueAndIsRecorded(t *testing.T) {
@@ -61,7 +67,7 @@ func TestAPassThatFailsIsRecordedAndFails(t *testing.T) {
 }
 
 func TestACancelledPassIsRecorded(t *testing.T) {
-	env := newUpkeepEnv(t, cold())
+	env := newTablesEnv(t)
 	env.RegisterActivityWithOptions(func(context.Context, workflows.TablesArgs) (workflows.Upkeep, error) {
 		return workflows.Upkeep{}, temporal.NewCanceledError()
 	}, activity.RegisterOptions{Name: workflows.UpkeepName})

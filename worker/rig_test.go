@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"lancefleet/activities"
 	"lancefleet/control"
 	"lancefleet/e2e/notrun"
 	"lancefleet/e2e/temporaltest"
@@ -34,6 +35,7 @@ type rig struct {
 	client  client.Client
 	metrics *metrics.Metrics
 	browser *store.Browser
+	heavy   activities.StartHeavy // nil = the worker's own
 }
 
 func openEngine(t *testing.T) *lance.Engine {
@@ -70,7 +72,7 @@ func newRig(t *testing.T, engine *lance.Engine, c client.Client, name string, ex
 func (r *rig) worker() *worker.Worker {
 	r.t.Helper()
 	w, err := worker.New(r.config, worker.Deps{
-		Engine: r.engine, Client: r.client, Metrics: r.metrics, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Engine: r.engine, Client: r.client, Metrics: r.metrics, StartHeavy: r.heavy, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(r.t, err)
 	return w

@@ -67,7 +67,7 @@ func (m *maintenance) prepare(ctx workflow.Context) error {
 	if err := workflow.ExecuteActivity(actx, PrepareName, in).Get(ctx, &m.prepared); err != nil {
 		return err
 	}
-	m.result.Before, m.result.After = m.prepared.Facts, m.prepared.Facts
+	m.result.Before, m.result.After = withoutMarks(m.prepared.Facts), m.prepared.Facts
 	switch p := m.prepared; {
 	case p.Refused:
 		m.finish(OutcomeRefused, p.Reason)
@@ -89,7 +89,10 @@ func (m *maintenance) step(ctx workflow.Context, s stepOf) error {
 	if result.Outcome == "" {
 		return nil
 	}
-	result.Before, result.After = before, m.result.After
+	result.Before, result.After = withoutMarks(before), m.result.After
+	if s.action != StepMergeWAL {
+		result.After = withoutMarks(result.After)
+	}
 	result.DurationMS = workflow.Now(ctx).Sub(began).Milliseconds()
 	m.result.Steps = append(m.result.Steps, result)
 	if result.Outcome == OutcomeRefused && m.strict {
@@ -97,6 +100,13 @@ func (m *maintenance) step(ctx workflow.Context, s stepOf) error {
 	}
 	m.describe(ctx, "")
 	return err
+}
+
+// withoutMarks are facts without those numbers of which there is one for each shard:
+// only the step that moves them tells them, so that a history stays small.
+func withoutMarks(f fleet.Facts) fleet.Facts {
+	f.Marks = nil
+	return f
 }
 
 // stepError is the failure of a step, by its name.

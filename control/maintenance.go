@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -110,6 +112,18 @@ func (c *Control) StartTables(ctx context.Context, fleetID, by string) (Started,
 // is an *Error with the class of its cause.
 func (c *Control) AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error) {
 	var result workflows.MaintenanceResult
+	if !c.isMaintenance(workflowID) {
+		return result, &Error{Class: ClassGone, Op: "wait for", ID: workflowID, Err: errors.New("not maintenance of this fleet")}
+	}
 	err := c.client.GetWorkflow(ctx, workflowID, runID).Get(ctx, &result)
 	return result, wrap("wait for", workflowID, err)
+}
+
+// isMaintenance keeps callers from reading other workflows through this.
+func (c *Control) isMaintenance(workflowID string) bool {
+	if workflowID == c.names.Tables() {
+		return true
+	}
+	id, err := fleet.ParseStatsName(workflowID[strings.LastIndex(workflowID, "/")+1:])
+	return err == nil && (workflowID == c.names.Maintenance(id) || workflowID == c.names.Wake(id))
 }

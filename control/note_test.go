@@ -56,6 +56,18 @@ func TestOnlyRoundsOfThisFleetCanBeReadThroughARoundsAddress(t *testing.T) {
 	}
 }
 
+func TestOnlyMaintenanceOfThisFleetCanBeReadThroughItsAddress(t *testing.T) {
+	c := New(nil, workflows.Names{Fleet: "blue"})
+	for _, id := range []string{"blue/experiment/rollout:a", "blue/wake/table:b"} {
+		require.True(t, c.isMaintenance(id), id)
+	}
+	for _, id := range []string{"experiment/rollout:a", "blue/refresh/rollout:a", "blue/experiment/rollout:../x", "lancefleet-scan-blue", "other", ""} {
+		require.False(t, c.isMaintenance(id), id)
+		_, err := c.AwaitMaintenance(t.Context(), id, "run")
+		require.Equal(t, ClassGone, ClassOf(err), id)
+	}
+}
+
 func TestALongSummaryIsCutWhereTheServerWouldRefuseIt(t *testing.T) {
 	require.Equal(t, "short", summary("short"))
 	cut := summary(strings.Repeat("ä", 300))

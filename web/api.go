@@ -45,19 +45,29 @@ type Summary struct {
 }
 
 // State is where an experiment is in its life.
-type State string
+type State = fleet.State
 
-// States of an experiment.
+// States of an experiment. One that no round has reached yet is hot.
 const (
-	Hot      State = "hot"
-	Retiring State = "retiring"
-	Retired  State = "retired"
+	Hot      = fleet.Hot
+	Retiring = fleet.Retiring
+	Retired  = fleet.Retired
 )
 
-// Evidence is what a retirement saw with its own eyes before it dropped the row.
+// Evidence is what a retirement saw with its own eyes before it dropped the row,
+// and how it came about.
 type Evidence struct {
-	VerifiedAt int64  `json:"verified_at"`
-	Version    uint64 `json:"version"`
+	RetiredAt  int64  `json:"retired_at"`
+	VerifiedAt int64  `json:"verified_at" doc:"When everything was reopened and counted"`
+	CheckedAt  int64  `json:"checked_at" doc:"When it was last found to hold, or renewed"`
+	Version    uint64 `json:"version" doc:"Of the base table"`
+	Rows       int64  `json:"rows"`
+	Fragments  int64  `json:"fragments"`
+	Shards     int    `json:"shards"`
+	By         string `json:"by,omitempty"`
+	Why        string `json:"why,omitempty"`
+	WorkflowID string `json:"workflow_id,omitempty"`
+	RunID      string `json:"run_id,omitempty"`
 }
 
 // Detail is everything known about one experiment.
@@ -74,6 +84,8 @@ type Detail struct {
 	Fingerprint *fleet.Fingerprint `json:"fingerprint" doc:"What the next probe compares"`
 	AsOf        *int64             `json:"as_of" doc:"When what is shown was true"`
 	Stale       bool               `json:"stale"`
+	Policy      Policy             `json:"policy" doc:"In force for it"`
+	Running     *Running           `json:"running" doc:"Maintenance that runs; null = none"`
 }
 
 // Shard is one MemWAL shard.

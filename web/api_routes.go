@@ -35,6 +35,7 @@ func (s *Server) routeAPI() {
 	handle(s, Read, op(http.MethodGet, "/schedule", "get-schedule", "The schedule that starts rounds"), s.getSchedule, api)
 	handle(s, Operate, op(http.MethodPost, "/schedule/pause", "pause", "Start no more rounds"), s.pauseSchedule, api)
 	handle(s, Operate, op(http.MethodPost, "/schedule/resume", "resume", "Start rounds again"), s.resumeSchedule, api)
+	s.routeMaintenance(api, op)
 	handle(s, Read, op(http.MethodGet, "/status", "get-status", "This server and its fleet at a glance"), s.getStatus, api)
 
 	s.get(Open, apiPrefix+"/openapi.json", func(c echo.Context) error { return c.JSON(http.StatusOK, api.OpenAPI()) })
@@ -42,6 +43,33 @@ func (s *Server) routeAPI() {
 	s.get(Read, "/metrics", s.serveMetrics)
 	s.get(Open, "/healthz", func(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) })
 	s.get(Open, "/readyz", s.serveReadiness)
+}
+
+// routeMaintenance registers what is done with single experiments, and what tells
+// of it.
+func (s *Server) routeMaintenance(api huma.API, op func(method, path, id, summary string) huma.Operation) {
+	one := "/experiments/{name}"
+	accepted := func(path, id, summary string) huma.Operation {
+		o := op(http.MethodPost, path, id, summary)
+		o.DefaultStatus = http.StatusAccepted
+		return o
+	}
+	handle(s, Operate, accepted(one+"/retire", "retire", "Merge, compact, verify, and take it out of the hot table"), s.retire, api)
+	handle(s, Operate, accepted(one+"/optimize", "optimize", "Merge and compact it"), s.optimize, api)
+	handle(s, Operate, accepted(one+"/wake", "wake", "Look at a retired one now: written since, it is hot again"), s.wake, api)
+	handle(s, Operate, accepted(one+"/seal", "seal", "Replay one shard's stranded WAL entries"), s.seal, api)
+	handle(s, Read, op(http.MethodGet, one+"/plan", "plan-experiment", "What maintenance would do with it: a dry run"), s.getExperimentPlan, api)
+	handle(s, Read, op(http.MethodGet, one+"/history", "get-history", "What was done with it, newest first"), s.getHistory, api)
+	handle(s, Read, op(http.MethodGet, one+"/verify", "verify", "Reopen everything: what is pending, stranded or unknown"), s.getVerification, api)
+	handle(s, Read, op(http.MethodGet, "/plan", "get-plan", "What the next round would start, and why not for the rest"), s.getPlan, api)
+	handle(s, Read, op(http.MethodGet, "/maintenance/{workflow_id}/{run_id}", "get-maintenance", "What became of a run; waits for it to end"), s.getMaintenance, api)
+
+	// lance-context's routes.
+	handle(s, Read, op(http.MethodGet, "/tasks", "list-tasks", "Maintenance, newest first, as lance-context lists it"), s.listTasks, api)
+	handle(s, Operate, accepted("/tasks", "add-task", "Merge and compact one experiment"), s.addTask, api)
+	handle(s, Read, op(http.MethodGet, "/tasks/{id}", "get-task", "One task"), s.getTask, api)
+	handle(s, Operate, accepted(one+"/compact", "compact", "Merge and compact it"), s.compact, api)
+	handle(s, Read, op(http.MethodGet, one+"/compact/status", "get-compact-status", "Its newest compaction"), s.getCompactStatus, api)
 }
 
 // get registers a route that only looks.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"lancefleet/control"
 	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/store"
 	"lancefleet/workflows"
 )
 
@@ -31,9 +34,29 @@ type rounds interface {
 	Latest(ctx context.Context, n int) ([]fleet.RoundRecord, error)
 }
 
-// observer measures one experiment and stores nothing.
+// observer measures one experiment and stores nothing. prev is what is known of it,
+// nil = nothing.
 type observer interface {
-	Observe(ctx context.Context, exp fleet.Experiment) (fleet.Observation, error)
+	Observe(ctx context.Context, exp fleet.Experiment, prev *fleet.Row) (fleet.Observation, error)
+}
+
+// ledger reads what is retired.
+type ledger interface {
+	Latest(ctx context.Context) (*store.LedgerView, error)
+}
+
+// journal reads what was done, newest first.
+type journal interface {
+	Latest(ctx context.Context, n int) ([]fleet.Action, error)
+	Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error)
+	History(ctx context.Context) (map[fleet.ID]fleet.History, error)
+}
+
+// inspector looks closely at one experiment and writes nothing.
+type inspector interface {
+	Preview(ctx context.Context, s lance.PreviewSpec) (lance.Preview, error)
+	PreviewSeal(ctx context.Context, s lance.SealSpec) (lance.Sealed, error)
+	Verify(ctx context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error)
 }
 
 // steering starts and steers Temporal workflows: the only way this package
@@ -49,4 +72,10 @@ type steering interface {
 	Round(ctx context.Context, workflowID, runID string, wait time.Duration) (*fleet.RoundRecord, error)
 	// Refresh observes one experiment in full and stores it.
 	Refresh(ctx context.Context, id fleet.ID, by string) (workflows.RefreshResult, error)
+	// Maintain starts maintenance of one experiment, or joins what runs.
+	Maintain(ctx context.Context, action string, r control.MaintenanceRequest) (control.Started, error)
+	// Maintenance waits up to the given time for a run to end; nil = still running.
+	Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error)
+	// Running lists the maintenance that runs; it may lag by seconds.
+	Running(ctx context.Context) ([]control.Running, error)
 }

@@ -21,8 +21,8 @@ type column struct {
 
 const defaultSort = "last_write"
 
-// known reads a number of which -1 means unknown.
-func known(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
+// numberIn reads a number of which -1 means unknown.
+func numberIn(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
 	return func(v *view, i int) (int64, bool) {
 		n := get(&v.Rows[i])
 		return n, v.Rows[i].Known && n >= 0
@@ -40,22 +40,22 @@ func instant(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
 var columns = []column{
 	{name: "name", title: "Name", text: func(v *view, i int) string { return v.Rows[i].Name }},
 	{name: "kind", title: "Kind", text: func(v *view, i int) string { return string(v.Rows[i].Kind) }},
-	{name: "state", title: "State", text: func(v *view, i int) string { return condition(&v.Rows[i]) },
-		hint: "Failing and never observed ones first, then hot"},
+	{name: "state", title: "State", text: func(v *view, i int) string { return v.condition(int32(i)) },
+		hint: "Failing and never observed ones first, then hot, then retired"},
 	{name: "last_write", aliases: []string{"last_updated"}, title: "Last write", down: true, time: true,
 		hint:   "When rows last arrived by any path. Maintenance never moves it",
 		number: instant(func(r *fleet.Row) int64 { return r.LastWrite })},
 	{name: "row_count", aliases: []string{"rows"}, title: "Rows", down: true,
 		hint:   "Base and pending rows; ≈ is an upper bound, as keys may repeat between them",
-		number: known(func(r *fleet.Row) int64 { return r.RowCount })},
+		number: numberIn(func(r *fleet.Row) int64 { return r.RowCount })},
 	{name: "fragment_count", aliases: []string{"fragments"}, title: "Fragments", down: true,
 		hint:   "Of the base table",
-		number: known(func(r *fleet.Row) int64 { return r.FragmentCount })},
+		number: numberIn(func(r *fleet.Row) int64 { return r.FragmentCount })},
 	{name: "pending_wal_generations", aliases: []string{"pending"}, title: "Pending", down: true,
 		hint:   "Flushed MemWAL generations that are not in the base table yet",
-		number: known(func(r *fleet.Row) int64 { return r.PendingWAL })},
+		number: numberIn(func(r *fleet.Row) int64 { return r.PendingWAL })},
 	{name: "bytes", aliases: []string{"size"}, title: "Size", down: true,
-		number: known(func(r *fleet.Row) int64 { return r.Bytes })},
+		number: numberIn(func(r *fleet.Row) int64 { return r.Bytes })},
 	{name: "scanned_at", title: "Last observed", down: true, time: true,
 		hint:   "When a round or a refresh last confirmed this row",
 		number: instant(func(r *fleet.Row) int64 { return r.ScannedAt })},
@@ -63,24 +63,27 @@ var columns = []column{
 		text: func(v *view, i int) string { return string(v.decisions[i].Action) + "\x00" + v.decisions[i].Reason }},
 	{name: "last_maintenance", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastMaintenance })},
 	{name: "last_compaction", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastCompaction })},
-	{name: "total_compactions", down: true, number: known(func(r *fleet.Row) int64 { return r.TotalCompactions })},
+	{name: "total_compactions", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.TotalCompactions })},
 	{name: "observed_at", down: true, number: instant(func(r *fleet.Row) int64 { return r.ObservedAt })},
-	{name: "pending_rows", down: true, number: known(func(r *fleet.Row) int64 { return r.PendingRows })},
-	{name: "small_fragments", down: true, number: known(func(r *fleet.Row) int64 { return r.SmallFragments })},
-	{name: "deleted_rows", down: true, number: known(func(r *fleet.Row) int64 { return r.DeletedRows })},
-	{name: "tail_entries", down: true, number: known(func(r *fleet.Row) int64 { return r.TailEntries })},
+	{name: "pending_rows", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.PendingRows })},
+	{name: "small_fragments", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.SmallFragments })},
+	{name: "deleted_rows", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.DeletedRows })},
+	{name: "tail_entries", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.TailEntries })},
 	{name: "stranded_entries", aliases: []string{"stranded"}, down: true,
-		number: known(func(r *fleet.Row) int64 { return r.StrandedEntries })},
-	{name: "shards", down: true, number: known(func(r *fleet.Row) int64 { return int64(len(r.Shards)) })},
-	{name: "version", down: true, number: known(func(r *fleet.Row) int64 { return r.Version })},
+		number: numberIn(func(r *fleet.Row) int64 { return r.StrandedEntries })},
+	{name: "shards", down: true, number: numberIn(func(r *fleet.Row) int64 { return int64(len(r.Shards)) })},
+	{name: "version", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.Version })},
 	{name: "failures", aliases: []string{"failing"}, down: true,
 		number: func(v *view, i int) (int64, bool) { return v.Rows[i].Failures, true }},
 	{name: "uri", text: func(v *view, i int) string { return v.Rows[i].URI }},
 }
 
 // condition is the state as the page's column sorts it: what needs a look first.
-func condition(r *fleet.Row) string {
+func (v *view) condition(i int32) string {
+	r := &v.Rows[i]
 	switch {
+	case v.retired[i] != nil:
+		return "5 retired"
 	case r.Failing():
 		return "1 failing"
 	case !r.Known:

@@ -81,6 +81,8 @@ func TestAnExperimentIsNotShownAsStoredWhileAnOlderVersionIsRead(t *testing.T) {
 	out := b.rescanned(t.Context(), m, found, &newer)
 	require.Nil(t, out.Experiment)
 	require.Contains(t, out.Warning, "version 10")
-	b.temporal.refresh = func(fleet.ID) (workflows.RefreshResult, error) { return workflows.RefreshResult{}, errors.New("broken") }
+	b.temporal.refresh = func(fleet.ID) (workflows.RefreshResult, error) {
+		return workflows.RefreshResult{}, errors.New("broken")
+	}
 	requireError(t, b.do("POST", "/api/v1/experiments/run-1/rescan", ""), 500, "request id")
 }

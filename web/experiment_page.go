@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"lancefleet/fleet"
 )
 
 type experimentContent struct {
@@ -22,6 +24,9 @@ type experimentContent struct {
 	JSON        string
 	Raw         string
 	Temporal    string // its workflows there
+	History     History
+	HistoryLost string // why there is none to show
+	Overrides   string // where its policy comes from
 }
 
 func (s *Server) experimentPage(c echo.Context) error {
@@ -36,6 +41,22 @@ func (s *Server) experimentPage(c echo.Context) error {
 	return s.showExperiment(c, http.StatusOK, d, "")
 }
 
+// historyShown is how many entries of the journal a page shows.
+const historyShown = 50
+
+// tellHistory reads the journal for the page: one that can't be read costs its
+// section, not the page.
+func (s *Server) tellHistory(c echo.Context, p *experimentContent) {
+	id, err := fleet.ParseStatsName(p.D.ID)
+	if err == nil {
+		t := target{exp: fleet.Experiment{ID: id}}
+		p.History, err = s.history(c.Request().Context(), s.feed.moment(), t, historyShown)
+	}
+	if err != nil {
+		p.HistoryLost = sentence(err)
+	}
+}
+
 func (s *Server) showExperiment(c echo.Context, status int, d Detail, problem string) error {
 	p, err := newExperimentContent(d)
 	if err != nil {
@@ -44,6 +65,7 @@ func (s *Server) showExperiment(c echo.Context, status int, d Detail, problem st
 	p.chrome = s.chrome(c, s.feed.moment(), "experiments", d.ID)
 	p.Problem = problem
 	p.Temporal = s.workflowsOf(d.ID)
+	s.tellHistory(c, &p)
 	return s.show(c, status, s.pages.experiment, p)
 }
 
@@ -57,7 +79,12 @@ func newExperimentContent(d Detail) (experimentContent, error) {
 		KnownShards: d.WALShards != nil, Href: experimentPath(d.ID),
 		JSON: apiPrefix + experimentPath(d.ID), Raw: string(raw), Level: "ok",
 	}
+	for _, n := range d.Policy.From {
+		p.Overrides += fmt.Sprintf(" override %d", n)
+	}
 	switch {
+	case d.State == Retired:
+		p.Level = "rest"
 	case d.Failures > 0 || p.Backlog == "bad":
 		p.Level = "bad"
 	case p.Backlog == "warn" || d.MissingRounds > 0 || d.Stranded != nil && *d.Stranded > 0:

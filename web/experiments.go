@@ -63,7 +63,7 @@ func (s *Server) listExperiments(_ context.Context, in *listInput) (*listOutput,
 
 // list answers a query from memory.
 func (m moment) list(q Query, now int64) ExperimentList {
-	found := q.run(m.view)
+	found := q.run(m.view, m.retiring)
 	out := ExperimentList{
 		Experiments: make([]Summary, len(found.rows)),
 		Total:       found.total,
@@ -77,7 +77,7 @@ func (m moment) list(q Query, now int64) ExperimentList {
 	}
 	out.Stale, out.StaleWhy = m.stale(now)
 	for i, at := range found.rows {
-		out.Experiments[i] = summarise(&m.view.Rows[at], m.view.decisions[at], now)
+		out.Experiments[i] = summarise(m.view.shown(at, m.retiring), now)
 	}
 	return out
 }
@@ -132,10 +132,20 @@ func (s *Server) experiment(ctx context.Context, name string, fresh bool) (Detai
 // stored describes a row.
 func (s *Server) stored(m moment, t target) Detail {
 	now := s.now().UnixMilli()
-	d := describe(t.row, m.view.decisions[t.at], now)
+	d := describe(m.view.shown(t.at, m.retiring), now)
 	d.AsOf = timeOf(m.asOf())
 	d.Stale, _ = m.stale(now)
+	s.surround(&d, m, t.exp.ID)
 	return d
+}
+
+// surround adds what is not in the row: the policy in force, and what runs.
+func (s *Server) surround(d *Detail, m moment, id fleet.ID) {
+	d.Policy = s.policyOf(id)
+	if r := m.runningOf(id); r != nil {
+		running := s.running(*r)
+		d.Running = &running
+	}
 }
 
 // observeTimeout bounds one observation on demand.
@@ -155,15 +165,37 @@ func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
 	case <-ctx.Done():
 		return Detail{}, refuse(http.StatusServiceUnavailable, "too many observations at once: try again")
 	}
-	o, err := s.observer.Observe(ctx, t.exp)
+	o, err := s.observer.Observe(ctx, t.exp, t.row)
 	if err != nil {
 		return Detail{}, fmt.Errorf("observing %s: %w", t.exp.ID, err)
 	}
 	now := s.now().UnixMilli()
-	row := fleet.Observed(t.exp, t.row, o, now)
-	d := describe(&row, fleet.Decide(row, s.policy, fleet.History{}, now), now)
+	m := s.feed.moment()
+	d := describe(s.seen(m, t, o, now), now)
 	d.Fresh, d.AsOf = true, &now
+	s.surround(&d, m, t.exp.ID)
 	return d, nil
+}
+
+// seen is an experiment as a look at it just now shows it. A retired one that was
+// written since is hot, although nobody has said so to the ledger yet.
+func (s *Server) seen(m moment, t target, o fleet.Observation, now int64) shown {
+	row := fleet.Observed(t.exp, t.row, o, now)
+	e := shown{row: &row, state: Hot}
+	if t.row != nil {
+		e.state, e.entry = m.view.state(t.at, m.retiring), m.view.retired[t.at]
+	}
+	if e.entry != nil {
+		e.decision = fleet.Decision{Action: fleet.DoNothing, Reason: retiredWords(e.entry, now)}
+		if verdict, why := fleet.OnRetiredObservation(*e.entry, o); verdict == fleet.Write {
+			e.decision.Reason = "retired, but written since (" + why + "): wake it, or wait for its turn within the hour"
+			e.state, e.entry = Hot, nil
+		}
+		return e
+	}
+	policy, _ := s.policies.For(t.exp.ID)
+	e.decision = fleet.Decide(row, policy, m.view.histories[t.exp.ID], now)
+	return e
 }
 
 type nameInput struct {

@@ -18,6 +18,7 @@ import (
 	"lancefleet/control"
 	"lancefleet/fleet"
 	"lancefleet/lance"
+	"lancefleet/store"
 	"lancefleet/workflows"
 )
 
@@ -35,6 +36,12 @@ type fakeStore struct {
 	lookErr  error
 	observe  func(fleet.Experiment) (fleet.Observation, error)
 	observed []fleet.ID
+	retired  []fleet.LedgerEntry
+	actions  []fleet.Action // newest first
+
+	preview  func(lance.PreviewSpec) (lance.Preview, error)
+	sealing  func(lance.SealSpec) (lance.Sealed, error)
+	evidence func(uri string, deep bool) (fleet.Evidence, error)
 }
 
 func (f *fakeStore) set(change func(*fakeStore)) {
@@ -61,7 +68,7 @@ func (f *fakeStore) Lookup(_ context.Context, ref fleet.Ref) ([]fleet.Experiment
 	return out, f.lookErr
 }
 
-func (f *fakeStore) Observe(_ context.Context, exp fleet.Experiment) (fleet.Observation, error) {
+func (f *fakeStore) Observe(_ context.Context, exp fleet.Experiment, _ *fleet.Row) (fleet.Observation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.observed = append(f.observed, exp.ID)
@@ -69,6 +76,62 @@ func (f *fakeStore) Observe(_ context.Context, exp fleet.Experiment) (fleet.Obse
 		return fleet.Observation{}, errors.New("not expected to observe")
 	}
 	return f.observe(exp)
+}
+
+func (f *fakeStore) Preview(_ context.Context, spec lance.PreviewSpec) (lance.Preview, error) {
+	if f.preview == nil {
+		return lance.Preview{}, errors.New("not expected to look closely")
+	}
+	return f.preview(spec)
+}
+
+func (f *fakeStore) PreviewSeal(_ context.Context, spec lance.SealSpec) (lance.Sealed, error) {
+	if f.sealing == nil {
+		return lance.Sealed{}, errors.New("not expected to look at a shard")
+	}
+	return f.sealing(spec)
+}
+
+func (f *fakeStore) Verify(_ context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error) {
+	if f.evidence == nil {
+		return fleet.Evidence{}, errors.New("not expected to verify")
+	}
+	return f.evidence(uri, o.Deep)
+}
+
+type fakeLedger struct{ store *fakeStore }
+
+func (f fakeLedger) Latest(context.Context) (*store.LedgerView, error) {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	return &store.LedgerView{Version: uint64(len(f.store.retired)), Entries: fleet.Newest(f.store.retired)}, f.store.err
+}
+
+type fakeJournal struct{ store *fakeStore }
+
+func (f fakeJournal) Latest(_ context.Context, n int) ([]fleet.Action, error) {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	if n <= 0 || n > len(f.store.actions) {
+		n = len(f.store.actions)
+	}
+	return f.store.actions[:n], f.store.err
+}
+
+func (f fakeJournal) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error) {
+	all, err := f.Latest(ctx, 0)
+	var found []fleet.Action
+	for _, a := range all {
+		if a.Target == id.String() && (n <= 0 || len(found) < n) {
+			found = append(found, a)
+		}
+	}
+	return found, err
+}
+
+func (f fakeJournal) History(ctx context.Context) (map[fleet.ID]fleet.History, error) {
+	all, err := f.Latest(ctx, 0)
+	return fleet.Histories(all), err
 }
 
 type fakeRounds struct{ store *fakeStore }
@@ -89,6 +152,9 @@ type fakeTemporal struct {
 	record   *fleet.RoundRecord
 	ended    chan struct{} // closed when the round ends; nil = has ended
 	refresh  func(fleet.ID) (workflows.RefreshResult, error)
+
+	maintaining []control.Running
+	result      *workflows.MaintenanceResult
 
 	unread error // what asking for the schedule fails with
 	lost   error // what a pause or resume that took effect fails with
@@ -172,6 +238,24 @@ func (f *fakeTemporal) Refresh(_ context.Context, id fleet.ID, by string) (workf
 	return f.refresh(id)
 }
 
+func (f *fakeTemporal) Maintain(_ context.Context, action string, r control.MaintenanceRequest) (control.Started, error) {
+	err := f.call("%s %s by %s: %s force=%t shard=%s unknown=%t", action, r.ID, r.By, r.Why, r.Force, r.Shard, r.AllowUnknown)
+	return control.Started{WorkflowID: "experiment/" + r.ID.String(), RunID: "run-7", AlreadyRunning: f.running}, err
+}
+
+func (f *fakeTemporal) Maintenance(_ context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error) {
+	if err := f.call("maintenance %s %s wait=%s", workflowID, runID, wait); err != nil {
+		return nil, err
+	}
+	return f.result, nil
+}
+
+func (f *fakeTemporal) Running(context.Context) ([]control.Running, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.maintaining, f.err
+}
+
 func unreachable() error {
 	return &control.Error{Class: control.ClassUnreachable, Op: "describe schedule", ID: "lancefleet-scan", Err: errors.New("connection refused")}
 }
@@ -196,8 +280,9 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	next, last := testNow.UnixMilli()+200_000, minutesAgo(1)
 	tempo := &fakeTemporal{schedule: Schedule{Exists: true, IntervalSecs: 300, NextAt: &next, LastAt: &last}}
 	p := parts{
-		snapshots: store, lookup: store, rounds: fakeRounds{store}, observer: store, steer: tempo,
-		policy: fleet.DefaultPolicy(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
+		snapshots: store, lookup: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store},
+		observer: store, inspect: store, steer: tempo,
+		policies: fleet.Policies{Default: fleet.DefaultPolicy()}, budgets: fleet.DefaultBudgets(), silentFor: time.Hour, fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
 		now: func() time.Time { return testNow }, log: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range options {

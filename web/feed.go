@@ -6,13 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"lancefleet/control"
 	"lancefleet/fleet"
+	"lancefleet/store"
+	"lancefleet/workflows"
 )
 
 const (
 	readTimeout     = 30 * time.Second // one look at storage
 	temporalTimeout = 5 * time.Second  // one question to Temporal
 	rebuildEvery    = time.Minute      // decisions age with the clock
+	rebuildSoon     = 5 * time.Second  // after something was journalled
 	keptRounds      = 200              // newest rounds kept in memory
 	graceUnknown    = 15 * time.Minute // data older than this is stale when no interval is known
 )
@@ -23,8 +27,10 @@ const (
 type feed struct {
 	snapshots snapshots
 	rounds    rounds
+	ledger    ledger
+	journal   journal
 	steer     steering
-	policy    fleet.Policy
+	policies  fleet.Policies
 	now       func() time.Time
 	every     time.Duration
 	log       *slog.Logger
@@ -41,7 +47,9 @@ type feed struct {
 type moment struct {
 	view            *view // nil until the table was read once
 	rounds          []fleet.RoundRecord
-	checkedAt       int64 // last successful look at storage, unix ms
+	running         []control.Running // maintenance, as Temporal lists it; by id
+	retiring        map[fleet.ID]bool // of these
+	checkedAt       int64             // last successful look at storage, unix ms
 	storageProblem  string
 	schedule        *Schedule // nil until Temporal answered once
 	temporalProblem string
@@ -91,6 +99,13 @@ func poke(c chan struct{}) {
 	}
 }
 
+// look is one look at storage. What can't be read stays as it was.
+type look struct {
+	known
+	rounds   []fleet.RoundRecord
+	doneLast string // id of the journal's newest entry
+}
+
 func (f *feed) readStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -99,22 +114,70 @@ func (f *feed) readStorage(ctx context.Context) {
 		f.storageFailed("reading the fleet's table", err)
 		return
 	}
-	recent, err := f.rounds.Latest(ctx, keptRounds)
+	before := f.moment()
+	seen := look{known: known{Snapshot: snap, policies: f.policies}, rounds: before.rounds}
+	if before.view != nil {
+		seen.ledger, seen.histories, seen.doneLast = before.view.ledger, before.view.histories, before.view.doneLast
+	}
+	doing, err := f.lookAround(ctx, &seen)
 	if err != nil {
-		f.storageFailed("reading the rounds", err)
-		recent = f.moment().rounds
+		f.storageFailed(doing, err)
 	}
 	now := f.now().UnixMilli()
-	v := f.moment().view
-	if v == nil || v.Version != snap.Version || v.ETag != snap.ETag || now-v.builtAt >= rebuildEvery.Milliseconds() {
-		v = newView(snap, f.policy, now)
+	v := before.view
+	if seen.differs(v, now) {
+		v = newView(seen.known, now)
+		v.doneLast = seen.doneLast
 	}
 	f.update(func(m *moment) {
-		m.view, m.rounds = v, recent
+		m.view, m.rounds = v, seen.rounds
 		if err == nil {
 			m.checkedAt, m.storageProblem = now, ""
 		}
 	})
+}
+
+// lookAround reads what belongs to the fleet's table.
+func (f *feed) lookAround(ctx context.Context, seen *look) (doing string, err error) {
+	recent, err := f.rounds.Latest(ctx, keptRounds)
+	if err != nil {
+		return "reading the rounds", err
+	}
+	seen.rounds = recent
+	entries, err := f.ledger.Latest(ctx)
+	if err != nil {
+		return "reading the ledger", err
+	}
+	seen.ledger = entries
+	last, err := f.journal.Latest(ctx, 1)
+	if err == nil {
+		seen.histories, err = f.journal.History(ctx)
+	}
+	if err != nil {
+		return "reading the journal", err
+	}
+	if seen.doneLast = ""; len(last) > 0 {
+		seen.doneLast = last[0].ID
+	}
+	return "", nil
+}
+
+// differs says whether a view shows something else than was seen now. Decisions
+// age with the clock, and with every piece of maintenance that ends.
+func (l look) differs(v *view, now int64) bool {
+	if v == nil {
+		return true
+	}
+	age := time.Duration(now-v.builtAt) * time.Millisecond
+	return v.Version != l.Version || v.ETag != l.ETag || ledgerVersion(v.ledger) != ledgerVersion(l.ledger) ||
+		v.doneLast != l.doneLast && age >= rebuildSoon || age >= rebuildEvery
+}
+
+func ledgerVersion(l *store.LedgerView) uint64 {
+	if l == nil {
+		return 0
+	}
+	return l.Version
 }
 
 func (f *feed) storageFailed(doing string, err error) {
@@ -132,6 +195,10 @@ func (f *feed) askTemporal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	schedule, err := f.steer.Schedule(ctx)
+	var running []control.Running
+	if err == nil {
+		running, err = f.steer.Running(ctx)
+	}
 	if err != nil && ctx.Err() != nil && ctx.Err() == context.Canceled {
 		return
 	}
@@ -142,7 +209,28 @@ func (f *feed) askTemporal(ctx context.Context) {
 			return
 		}
 		m.schedule, m.temporalProblem = &schedule, ""
+		m.runs(running)
 	})
+}
+
+// runs takes in what Temporal lists.
+func (m *moment) runs(running []control.Running) {
+	m.running, m.retiring = running, map[fleet.ID]bool{}
+	for _, r := range running {
+		if r.Action == workflows.ActionRetire {
+			m.retiring[r.ID] = true
+		}
+	}
+}
+
+// runningOf is the maintenance that runs for one experiment, nil if none does.
+func (m moment) runningOf(id fleet.ID) *control.Running {
+	for i := range m.running {
+		if m.running[i].ID == id {
+			return &m.running[i]
+		}
+	}
+	return nil
 }
 
 // await renews until the condition holds or the context ends.

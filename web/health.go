@@ -7,8 +7,11 @@ import (
 )
 
 // health says in one sentence how an experiment is.
-func health(row *fleet.Row, now int64) string {
+func health(e shown, now int64) string {
+	row := e.row
 	switch {
+	case e.entry != nil:
+		return "At rest: every row is in the base table, nothing pending, nothing stranded; verified " + fleet.Ago(e.entry.Evidence.VerifiedAt, now) + "."
 	case row.Failing():
 		return failing(row, now)
 	case !row.Known:

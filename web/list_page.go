@@ -87,7 +87,7 @@ func newListContent(m moment, q Query, now int64) listContent {
 	list := m.list(q, now)
 	p := listContent{
 		List: list, Query: q, Filtered: q.filtered(),
-		Headers: sortHeaders(q), Chips: q.chips(m.view.facets, int64(len(m.view.Rows))), Pager: q.pager(list.Total),
+		Headers: sortHeaders(q), Chips: q.chips(m.view.facets), Pager: q.pager(list.Total),
 		Hidden: fields(q, "search", "offset"), Unsorted: fields(q, "sort", "order", "offset"),
 		CSV: q.all().href("/export.csv"), JSON: q.all().href("/export.json"),
 	}
@@ -169,7 +169,11 @@ func sortHeaders(q Query) []sortHeader {
 }
 
 // chips offers filters with their counts, and the usual questions in one click.
-func (q Query) chips(f facets, all int64) []chipGroup {
+func (q Query) chips(f facets) []chipGroup {
+	var all int64
+	for _, n := range f.kinds {
+		all += n
+	}
 	kinds := chipGroup{Label: "Kind"}
 	every := q
 	every.Kinds, every.Offset = nil, 0
@@ -183,10 +187,7 @@ func (q Query) chips(f facets, all int64) []chipGroup {
 		kinds.Chips = append(kinds.Chips, chip{Text: string(k), Href: next.href("/"), Count: f.kinds[k], Counted: true, On: on})
 	}
 	states := chipGroup{Label: "State"}
-	hot := q
-	hot.States, hot.Offset = toggled(q.States, Hot), 0
-	states.Chips = append(states.Chips,
-		chip{Text: "hot", Href: hot.href("/"), Count: all, Counted: true, On: slices.Contains(q.States, Hot)},
+	states.Chips = append(states.Chips, q.stateChip(Hot, all), q.stateChip(Retired, f.retired),
 		q.switchChip("failing", f.failing, func(q *Query) *bool { return &q.Failing }),
 		q.switchChip("pending", f.backlog, func(q *Query) *bool { return &q.Backlog }))
 	if f.unseen > 0 || q.Unseen {
@@ -201,6 +202,12 @@ func (q Query) chips(f facets, all int64) []chipGroup {
 		views.Chips = append(views.Chips, chip{Text: v.text, Href: next.href("/"), On: q.Sort == v.sort && q.Down})
 	}
 	return []chipGroup{kinds, states, views}
+}
+
+func (q Query) stateChip(state State, n int64) chip {
+	next := q
+	next.States, next.Offset = toggled(q.States, state), 0
+	return chip{Text: string(state), Href: next.href("/"), Count: n, Counted: true, On: slices.Contains(q.States, state)}
 }
 
 func (q Query) switchChip(text string, n int64, of func(*Query) *bool) chip {

@@ -81,6 +81,9 @@ func (p *pages) functions() template.FuncMap {
 		"numeral":    numeral,
 		"bytes":      sizeOf,
 		"rows":       rowsOf,
+		"known":      func(n int64) template.HTML { return numeral(numberOf(true, n)) },
+		"took":       func(ms int64) string { return seconds(float64(ms) / 1000) },
+		"every":      every,
 		"interval":   func(secs int64) string { return interval(time.Duration(secs) * time.Second) },
 		"price":      priceOf,
 		"sum":        fleet.Requests.Total,
@@ -88,6 +91,14 @@ func (p *pages) functions() template.FuncMap {
 		"experiment": experimentPath,
 		"link":       func(r Round) string { return r.link },
 	}
+}
+
+// every is a length of time of which 0 means never.
+func every(secs int64) string {
+	if secs <= 0 {
+		return "never"
+	}
+	return span(time.Duration(secs) * time.Second)
 }
 
 const unknown = template.HTML(`<span class="muted" title="Unknown">–</span>`)

@@ -181,8 +181,21 @@ func (q Query) href(path string) string {
 	return path
 }
 
+// states are those that the query shows: a search finds all of them, a list
+// without one the hot, unless it says otherwise.
+func (q Query) states() []State {
+	switch {
+	case len(q.States) > 0:
+		return q.States
+	case q.Search != "":
+		return []State{Hot, Retiring, Retired}
+	}
+	return []State{Hot, Retiring}
+}
+
 // matcher answers a test for one row of the view.
-func (q Query) matcher(v *view) func(i int32) bool {
+func (q Query) matcher(v *view, retiring map[fleet.ID]bool) func(i int32) bool {
+	states := q.states()
 	needle := strings.ToLower(q.Search)
 	qualified := strings.Contains(needle, ":")
 	return func(i int32) bool {
@@ -192,7 +205,7 @@ func (q Query) matcher(v *view) func(i int32) bool {
 			q.Backlog && (!row.Known || row.PendingWAL <= 0),
 			q.Unseen && row.Known,
 			len(q.Kinds) > 0 && !slices.Contains(q.Kinds, row.Kind),
-			len(q.States) > 0 && !slices.Contains(q.States, Hot):
+			!slices.Contains(states, v.state(i, retiring)):
 			return false
 		case needle == "" || strings.Contains(v.lower[i], needle):
 			return true
@@ -210,12 +223,12 @@ type selection struct {
 }
 
 // run answers the page [offset, offset+limit); a limit below 0 means everything.
-func (q Query) run(v *view) selection {
+func (q Query) run(v *view, retiring map[fleet.ID]bool) selection {
 	order := v.sorted(q.column)
-	if !q.filtered() {
+	if !q.filtered() && len(v.retired) == 0 {
 		return q.runAll(v, order)
 	}
-	match := q.matcher(v)
+	match := q.matcher(v, retiring)
 	s := selection{totals: Totals{RowsExact: true}}
 	order.each(q.Down, func(i int32) bool {
 		if !match(i) {

@@ -51,7 +51,7 @@ func drawRows(t *rapid.T) []fleet.Row {
 func TestPagesHaveNoRepeatsAndTrueTotals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := drawRows(t)
-		v := newView(Snapshot{Version: 1, Rows: rows}, fleet.DefaultPolicy(), testNow.UnixMilli())
+		v := newView(known{Snapshot: Snapshot{Version: 1, Rows: rows}, policies: fleet.Policies{Default: fleet.DefaultPolicy()}}, testNow.UnixMilli())
 		q := Query{
 			Search:  rapid.SampledFrom([]string{"", "a", "B", "_", "%", "rollout:a", "generic:"}).Draw(t, "search"),
 			Failing: rapid.Bool().Draw(t, "failing"),
@@ -68,7 +68,7 @@ func TestPagesHaveNoRepeatsAndTrueTotals(t *testing.T) {
 		}
 		var got []int32
 		for {
-			page := q.run(v)
+			page := q.run(v, nil)
 			if page.total != len(want) || page.totals.Experiments != int64(len(want)) {
 				t.Fatalf("total %d and %d, want %d", page.total, page.totals.Experiments, len(want))
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lancefleet/fleet"
+	"lancefleet/lance"
 )
 
 // everyRoute lists what is registered: a new route must be put here, with what it
@@ -44,10 +45,32 @@ var everyRoute = []struct {
 	{"POST", "/api/v1/schedule/pause", "/api/v1/schedule/pause", `{"reason":"x"}`, Operate},
 	{"POST", "/api/v1/schedule/resume", "/api/v1/schedule/resume", "", Operate},
 	{"GET", "/api/v1/status", "/api/v1/status", "", Read},
+	{"POST", "/api/v1/experiments/:name/retire", "/api/v1/experiments/run-1/retire", `{"force":true}`, Operate},
+	{"POST", "/api/v1/experiments/:name/optimize", "/api/v1/experiments/run-1/optimize", "", Operate},
+	{"POST", "/api/v1/experiments/:name/wake", "/api/v1/experiments/at-rest/wake", "", Operate},
+	{"POST", "/api/v1/experiments/:name/seal", "/api/v1/experiments/run-1/seal", `{"shard":"s"}`, Operate},
+	{"GET", "/api/v1/experiments/:name/plan", "/api/v1/experiments/run-1/plan", "", Read},
+	{"GET", "/api/v1/experiments/:name/history", "/api/v1/experiments/run-1/history", "", Read},
+	{"GET", "/api/v1/experiments/:name/verify", "/api/v1/experiments/run-1/verify", "", Read},
+	{"GET", "/api/v1/plan", "/api/v1/plan", "", Read},
+	{"GET", "/api/v1/maintenance/:workflow_id/:run_id", "/api/v1/maintenance/a/b", "", Read},
+	{"GET", "/api/v1/tasks", "/api/v1/tasks", "", Read},
+	{"POST", "/api/v1/tasks", "/api/v1/tasks", `{"kind":"compact","target":"run-1"}`, Operate},
+	{"GET", "/api/v1/tasks/:id", "/api/v1/tasks/r1", "", Read},
+	{"POST", "/api/v1/experiments/:name/compact", "/api/v1/experiments/run-1/compact", "", Operate},
+	{"GET", "/api/v1/experiments/:name/compact/status", "/api/v1/experiments/run-1/compact/status", "", Read},
 }
 
 func guarded(t testing.TB, options ...option) *bench {
-	b := newBench(t, &fakeStore{snapshot: Snapshot{Version: 1, Rows: []fleet.Row{healthy(fleet.Rollout, "run-1", 1)}}},
+	row := healthy(fleet.Rollout, "run-1", minutesAgo(120))
+	row.PendingWAL = 1
+	store := &fakeStore{
+		snapshot: Snapshot{Version: 1, Rows: []fleet.Row{row}}, retired: []fleet.LedgerEntry{retiredOne(fleet.Table, "at-rest")},
+		actions:  []fleet.Action{{ID: "a", At: minutesAgo(3), Kind: fleet.ActCompact, Target: "rollout:run-1", Outcome: "done", RunID: "r1"}},
+		preview:  func(lance.PreviewSpec) (lance.Preview, error) { return lance.Preview{}, nil },
+		evidence: func(string, bool) (fleet.Evidence, error) { return fleet.Evidence{}, nil },
+	}
+	b := newBench(t, store,
 		append(options, func(_ *Config, p *parts) {
 			p.metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")

@@ -32,12 +32,16 @@ type Server struct {
 	fleet     string
 	dataDir   string
 	build     string
-	policy    fleet.Policy
+	policies  fleet.Policies
+	budgets   fleet.Budgets
+	silentFor time.Duration
 	now       func() time.Time
 	log       *slog.Logger
 	feed      *feed
-	lookup    lookup   // nil = no sources
-	observer  observer // nil = nothing can be observed on demand
+	lookup    lookup    // nil = no sources
+	observer  observer  // nil = nothing can be observed on demand
+	inspect   inspector // nil = nothing can be looked at closely
+	journal   journal
 	steer     steering // nil = no Temporal
 	rounds    rounds
 	authorise Authorise
@@ -57,9 +61,14 @@ type parts struct {
 	snapshots snapshots
 	lookup    lookup
 	rounds    rounds
+	ledger    ledger
+	journal   journal
 	observer  observer
+	inspect   inspector
 	steer     steering
-	policy    fleet.Policy
+	policies  fleet.Policies
+	budgets   fleet.Budgets
+	silentFor time.Duration // before a shard's stranded entries may be replayed
 	fleet     string
 	dataDir   string
 	build     string
@@ -80,12 +89,12 @@ func newServer(config Config, p parts) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policy: p.policy, now: p.now, log: p.log,
-		lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
+		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, budgets: p.budgets, silentFor: p.silentFor, now: p.now, log: p.log,
+		inspect: p.inspect, journal: p.journal, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
 		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),
 		feed: &feed{
-			snapshots: p.snapshots, rounds: p.rounds, steer: p.steer, policy: p.policy, now: p.now,
+			snapshots: p.snapshots, rounds: p.rounds, ledger: p.ledger, journal: p.journal, steer: p.steer, policies: p.policies, now: p.now,
 			every: config.RefreshEvery, log: p.log,
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), changed: make(chan struct{}),
 		},

@@ -20,8 +20,22 @@ func timeOf(ms int64) *int64 {
 	return &ms
 }
 
-// summarise makes the public shape of one row.
-func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
+// shown is one experiment as it is told.
+type shown struct {
+	row      *fleet.Row
+	decision fleet.Decision
+	state    State
+	entry    *fleet.LedgerEntry // of a retired one
+}
+
+// shown of one row.
+func (v *view) shown(i int32, retiring map[fleet.ID]bool) shown {
+	return shown{&v.Rows[i], v.decisions[i], v.state(i, retiring), v.retired[i]}
+}
+
+// summarise makes the public shape of one experiment.
+func summarise(e shown, now int64) Summary {
+	row, d := e.row, e.decision
 	k := row.Known
 	s := Summary{
 		Name:            row.StatsName(),
@@ -35,7 +49,8 @@ func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
 		ScannedAt:       timeOf(row.ScannedAt),
 		ID:              row.String(),
 		Kind:            row.Kind,
-		State:           Hot,
+		State:           e.state,
+		Evidence:        evidenceOf(e.entry),
 		LastWrite:       timeOf(row.LastWrite),
 		LastMaintenance: timeOf(row.LastMaintenance),
 		Action:          string(d.Action),
@@ -60,7 +75,7 @@ func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
 		exact := row.RowsExact
 		s.RowsExact = &exact
 	}
-	if row.ObservedAt > 0 {
+	if row.ObservedAt > 0 && e.entry == nil {
 		s.Shards = numberOf(k, int64(len(row.Shards)))
 	}
 	if row.ScannedAt > 0 {
@@ -70,13 +85,25 @@ func summarise(row *fleet.Row, d fleet.Decision, now int64) Summary {
 	return s
 }
 
-// describe makes the public shape of everything known about one row.
-func describe(row *fleet.Row, d fleet.Decision, now int64) Detail {
+func evidenceOf(e *fleet.LedgerEntry) *Evidence {
+	if e == nil {
+		return nil
+	}
+	return &Evidence{
+		RetiredAt: e.RetiredAt, VerifiedAt: e.Evidence.VerifiedAt, CheckedAt: e.CheckedAt, Version: e.Evidence.Fingerprint.Version,
+		Rows: e.Evidence.Rows, Fragments: e.Evidence.Fragments, Shards: len(e.Evidence.Shards),
+		By: e.By, Why: e.Why, WorkflowID: e.WorkflowID, RunID: e.RunID,
+	}
+}
+
+// describe makes the public shape of everything known about one experiment.
+func describe(e shown, now int64) Detail {
+	row := e.row
 	out := Detail{
-		Summary:   summarise(row, d, now),
+		Summary:   summarise(e, now),
 		Source:    row.Source,
 		CreatedAt: timeOf(row.CreatedAt),
-		Health:    health(row, now),
+		Health:    health(e, now),
 		Indexes:   list(row.Indexes),
 		Tags:      list(row.Tags),
 		Branches:  list(row.Branches),
@@ -84,6 +111,8 @@ func describe(row *fleet.Row, d fleet.Decision, now int64) Detail {
 	if row.ObservedAt > 0 {
 		fingerprint := row.Fingerprint
 		out.Fingerprint = &fingerprint
+	}
+	if row.ObservedAt > 0 && e.entry == nil { // the ledger keeps no shards
 		out.WALShards = make([]Shard, len(row.Shards))
 		for i := range row.Shards {
 			out.WALShards[i] = shardOf(&row.Shards[i])

@@ -7,14 +7,27 @@ import (
 	"sync"
 
 	"lancefleet/fleet"
+	"lancefleet/store"
 )
 
-// view is one snapshot made ready for serving: found by id, sorted by any column,
-// with the decision of each row. It never changes once built, except that an order
-// which the pages don't offer is worked out when it is first asked for.
-type view struct {
+// known is what a view is made from.
+type known struct {
 	Snapshot
-	builtAt   int64 // unix ms; decisions were made then
+	ledger    *store.LedgerView // nil = nothing is retired
+	histories map[fleet.ID]fleet.History
+	policies  fleet.Policies
+}
+
+// view is what is known made ready for serving: hot and retired experiments, found
+// by id, sorted by any column, with the decision of each. It never changes once
+// built, except that an order which the pages don't offer is worked out when it is
+// first asked for.
+type view struct {
+	known
+	Rows      []fleet.Row                  // hot and retired, by id
+	retired   map[int32]*fleet.LedgerEntry // of the rows that are
+	builtAt   int64                        // unix ms; decisions were made then
+	doneLast  string                       // id of the journal's newest entry at that time
 	byID      map[fleet.ID]int32
 	lower     []string // lower-case name per row, for search
 	decisions []fleet.Decision
@@ -31,37 +44,24 @@ type order struct {
 	known int
 }
 
-// facets counts rows for the filter chips.
+// facets counts hot rows for the filter chips, and the retired ones.
 type facets struct {
 	kinds   map[fleet.Kind]int64
+	retired int64
 	failing int64
 	backlog int64
 	unseen  int64
 }
 
-func newView(s Snapshot, policy fleet.Policy, now int64) *view {
-	byID := func(a, b fleet.Row) int { return a.Compare(b.ID) }
-	if !slices.IsSortedFunc(s.Rows, byID) {
-		s.Rows = slices.Clone(s.Rows)
-		slices.SortFunc(s.Rows, byID)
-	}
-	v := &view{
-		Snapshot:  s,
-		builtAt:   now,
-		byID:      make(map[fleet.ID]int32, len(s.Rows)),
-		lower:     make([]string, len(s.Rows)),
-		decisions: make([]fleet.Decision, len(s.Rows)),
-		orders:    make([]order, len(columns)),
-		totals:    Totals{RowsExact: true},
-		facets:    facets{kinds: map[fleet.Kind]int64{}},
-	}
-	for i := range s.Rows {
-		row := &s.Rows[i]
-		v.byID[row.ID] = int32(i)
-		v.lower[i] = strings.ToLower(row.Name)
-		v.decisions[i] = fleet.Decide(*row, policy, fleet.History{}, now)
-		v.totals.add(row)
-		v.facets.add(row)
+func newView(k known, now int64) *view {
+	v := &view{known: k, builtAt: now, retired: map[int32]*fleet.LedgerEntry{}, totals: Totals{RowsExact: true},
+		facets: facets{kinds: map[fleet.Kind]int64{}}, orders: make([]order, len(columns))}
+	v.gather()
+	v.byID = make(map[fleet.ID]int32, len(v.Rows))
+	v.lower = make([]string, len(v.Rows))
+	v.decisions = make([]fleet.Decision, len(v.Rows))
+	for i := range v.Rows {
+		v.take(int32(i), now)
 	}
 	for c := range columns { // here, where nobody waits for it
 		if columns[c].title != "" {
@@ -69,6 +69,71 @@ func newView(s Snapshot, policy fleet.Policy, now int64) *view {
 		}
 	}
 	return v
+}
+
+// gather puts the rows of the table and those of the ledger together. Neither waits
+// for the other: what both have is retired unless it was written since.
+func (v *view) gather() {
+	byID := func(a, b fleet.Row) int { return a.Compare(b.ID) }
+	v.Rows = v.Snapshot.Rows
+	own := false // the snapshot's rows are shared
+	if !slices.IsSortedFunc(v.Rows, byID) {
+		v.Rows, own = slices.Clone(v.Rows), true
+		slices.SortFunc(v.Rows, byID)
+	}
+	if v.ledger == nil || len(v.ledger.Entries) == 0 {
+		return
+	}
+	hot := v.Rows
+	for i := range v.ledger.Entries {
+		e := &v.ledger.Entries[i]
+		if _, there := slices.BinarySearchFunc(hot, e.ID, func(r fleet.Row, id fleet.ID) int { return r.Compare(id) }); !there && e.Retired() {
+			if !own {
+				v.Rows, own = slices.Clone(v.Rows), true
+			}
+			v.Rows = append(v.Rows, e.Row())
+		}
+	}
+	slices.SortFunc(v.Rows, byID)
+}
+
+// take works out what is shown of one row.
+func (v *view) take(i int32, now int64) {
+	row := &v.Rows[i]
+	v.byID[row.ID] = i
+	v.lower[i] = strings.ToLower(row.Name)
+	if v.ledger != nil {
+		if e := v.ledger.Get(row.ID); fleet.StateOf(row, e) == fleet.Retired {
+			v.retired[i] = e
+			v.decisions[i] = fleet.Decision{Action: fleet.DoNothing, Reason: retiredWords(e, now)}
+			v.facets.retired++
+			return
+		}
+	}
+	policy, _ := v.policies.For(row.ID)
+	v.decisions[i] = fleet.Decide(*row, policy, v.histories[row.ID], now)
+	v.totals.add(row)
+	v.facets.add(row)
+}
+
+// retiredWords is the reason of one at rest.
+func retiredWords(e *fleet.LedgerEntry, now int64) string {
+	words := "retired " + fleet.Ago(e.RetiredAt, now)
+	if e.By != "" {
+		words += " by " + e.By
+	}
+	return words + ", written " + fleet.Ago(e.LastWrite, now) + "; a write makes it hot again"
+}
+
+// state of a row. retiring are those whose retirement runs.
+func (v *view) state(i int32, retiring map[fleet.ID]bool) State {
+	switch {
+	case v.retired[i] != nil:
+		return Retired
+	case retiring[v.Rows[i].ID]:
+		return Retiring
+	}
+	return Hot
 }
 
 func (t *Totals) add(row *fleet.Row) {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	failure "go.temporal.io/sdk/temporal"
+
 	"lancefleet/control"
 	"lancefleet/fleet"
 	"lancefleet/lance"
@@ -25,7 +27,9 @@ type Deps struct {
 	Version   string        // of this build
 	DataDir   string
 	Fleet     string
-	Policy    fleet.Policy
+	Policies  fleet.Policies // in force: where maintenance is off they say so
+	Budgets   fleet.Budgets
+	SilentFor time.Duration    // without a write before stranded entries are replayed
 	Authorise Authorise        // nil = whoever reaches the address may do everything
 	Now       func() time.Time // nil = the clock
 	Log       *slog.Logger     // nil = the default one
@@ -41,6 +45,12 @@ type Control interface {
 	Round(ctx context.Context, workflowID, runID string) (*fleet.RoundRecord, error)
 	WaitRound(ctx context.Context, s control.Started) (fleet.RoundRecord, error)
 	Refresh(ctx context.Context, id fleet.ID, by string) (workflows.RefreshResult, error)
+	Retire(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
+	Optimize(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
+	Seal(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
+	Wake(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
+	AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error)
+	RunningMaintenance(ctx context.Context) ([]control.Running, error)
 }
 
 // New makes a Server. Its data is empty until Serve or Run renews it.
@@ -53,10 +63,11 @@ func New(d Deps) (*Server, error) {
 	}
 	p := parts{
 		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, rounds: d.Browser.Rounds,
-		policy: d.Policy, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
+		ledger: d.Browser.Ledger, journal: d.Browser.Journal,
+		policies: d.Policies, budgets: d.Budgets, silentFor: d.SilentFor, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
 	}
 	if d.Reader != nil {
-		p.observer = demand{d.Reader, d.Policy.TargetRows}
+		p.observer, p.inspect = demand{d.Reader, d.Policies.Default.TargetRows}, d.Reader
 	}
 	if d.Control != nil {
 		p.steer = temporal{d.Control}
@@ -83,12 +94,16 @@ type demand struct {
 	targetRows int64
 }
 
-func (d demand) Observe(ctx context.Context, exp fleet.Experiment) (fleet.Observation, error) {
+func (d demand) Observe(ctx context.Context, exp fleet.Experiment, prev *fleet.Row) (fleet.Observation, error) {
+	target := lance.ObserveTarget{URI: exp.URI, TargetRows: d.targetRows}
+	if prev != nil && prev.Known && prev.URI == exp.URI {
+		target.KnownVersion = prev.Fingerprint.Version
+	}
 	options := lance.ObserveOptions{
 		BatchOptions: lance.BatchOptions{Concurrency: 1, Timeout: observeTimeout},
 		WalkPast:     fleet.MaintenanceWalk(),
 	}
-	found, err := d.reader.Observe(ctx, []lance.ObserveTarget{{URI: exp.URI, TargetRows: d.targetRows}}, options)
+	found, err := d.reader.Observe(ctx, []lance.ObserveTarget{target}, options)
 	if err != nil {
 		return fleet.Observation{}, err
 	}
@@ -141,6 +156,47 @@ func (t temporal) Round(ctx context.Context, workflowID, runID string, wait time
 	default:
 		return nil, err
 	}
+}
+
+// Maintain asks for one kind of maintenance.
+func (t temporal) Maintain(ctx context.Context, action string, r control.MaintenanceRequest) (control.Started, error) {
+	switch action {
+	case workflows.ActionRetire:
+		return t.Retire(ctx, r)
+	case workflows.ActionOptimize:
+		return t.Optimize(ctx, r)
+	case workflows.ActionSeal:
+		return t.Seal(ctx, r)
+	case workflows.ActionWake:
+		return t.Wake(ctx, r)
+	}
+	return control.Started{}, fmt.Errorf("maintenance %q: retire, optimize, seal and wake are allowed", action)
+}
+
+// shortestWait tells a run that has ended from one that runs.
+const shortestWait = 2 * time.Second
+
+func (t temporal) Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error) {
+	waiting, cancel := context.WithTimeout(ctx, max(wait, shortestWait))
+	defer cancel()
+	result, err := t.AwaitMaintenance(waiting, workflowID, runID)
+	var ended *failure.WorkflowExecutionError
+	switch {
+	case err == nil:
+		return &result, nil
+	case errors.As(err, &ended): // it ran, and this is what became of it
+		result.Outcome, result.Sentence, result.Steps = workflows.OutcomeFailed, sentence(err), []workflows.StepResult{}
+		result.Before, result.After = fleet.UnknownFacts(), fleet.UnknownFacts()
+		return &result, nil
+	case errors.Is(waiting.Err(), context.DeadlineExceeded) && ctx.Err() == nil:
+		return nil, nil // still running
+	default:
+		return nil, err
+	}
+}
+
+func (t temporal) Running(ctx context.Context) ([]control.Running, error) {
+	return t.RunningMaintenance(ctx)
 }
 
 // Metrics counts requests and serves what the process counts.

@@ -38,7 +38,7 @@ func realFleet(t *testing.T) (*lance.Engine, string) {
 		require.NoError(t, err)
 	}
 	exp := fleet.Experiment{ID: fleet.ID{Kind: fleet.Rollout, Name: "seen"}, URI: dir + "/seen.rollout.lance", Source: fleet.FromFolder}
-	o, err := demand{engine.Reader, 1 << 20}.Observe(t.Context(), exp)
+	o, err := demand{engine.Reader, 1 << 20}.Observe(t.Context(), exp, nil)
 	require.NoError(t, err)
 	stats := store.NewStats(engine.Reader, dir)
 	base, err := stats.Latest(t.Context())
@@ -69,7 +69,7 @@ func TestBrowsingARealFleetShowsItAndChangesNothing(t *testing.T) {
 	reader := engine.ReadOnly()
 	server, err := New(Deps{
 		Config: DefaultConfig(), Browser: store.NewBrowser(reader, dir, store.SourcesAuto), Reader: reader,
-		Metrics: metrics.New(), DataDir: dir, Fleet: "default", Policy: fleet.ObserveOnly(), Log: slog.New(slog.DiscardHandler),
+		Metrics: metrics.New(), DataDir: dir, Fleet: "default", Policies: fleet.Policies{Default: fleet.ObserveOnly()}, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	b := &bench{Server: server}

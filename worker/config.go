@@ -166,12 +166,12 @@ func (c Config) validateMaintenance() []error {
 	var errs []error
 	number := func(name string, value, low, high int64) {
 		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("%s=%v: allowed is %d to %d", name, value, low, high))
+			errs = append(errs, &SettingError{name, value, fmt.Sprintf("%d to %d", low, high)})
 		}
 	}
 	duration := func(name string, value, high time.Duration) {
 		if value < 0 || value > high {
-			errs = append(errs, fmt.Errorf("%s=%v: allowed is 0s to %v", name, value, high))
+			errs = append(errs, &SettingError{name, value, fmt.Sprintf("0s to %v", high)})
 		}
 	}
 	if err := c.Policies.Validate(); err != nil {

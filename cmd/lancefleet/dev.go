@@ -23,7 +23,7 @@ type devCommand struct {
 	DataDir         string  `help:"Your own data: it is looked at and never written, except for lancefleet's own tables beside it. Unset: a demo fleet." env:"DATA_DIR"`
 	NoDemo          bool    `help:"No demo fleet and no writers; wants --data-dir."`
 	DemoExperiments int     `help:"Size of the demo fleet." default:"60"`
-	Maintain        bool    `help:"Allow maintenance of --data-dir. This version has none yet: it only observes."`
+	Maintain        *bool   `help:"Merge, compact and retire what is in --data-dir. The demo fleet is maintained unless told otherwise." negatable:""`
 	TemporalAddr    string  `help:"Address of the Temporal server that this starts." default:"127.0.0.1:7233"`
 	TemporalUIAddr  string  `name:"temporal-ui-addr" help:"Address of Temporal's web UI." default:"127.0.0.1:8233"`
 	ScanInterval    seconds `help:"Between rounds." default:"5s" env:"SCAN_INTERVAL,STATS_SCAN_INTERVAL_SECS"`
@@ -32,6 +32,8 @@ type devCommand struct {
 	fleetFlags
 	scanFlags
 	httpFlags
+	policyFlags
+	maintenanceFlags
 }
 
 // temporalStart bounds how long the Temporal server may take to answer; the first
@@ -43,14 +45,11 @@ const stopGrace = 10 * time.Second
 
 // Run runs everything until the context ends.
 func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) error {
-	if c.Maintain {
-		log.Warn("--maintain: this version has no maintenance, it only observes")
-	}
 	place, err := c.place()
 	if err != nil {
 		return err
 	}
-	rounds, err := c.config(c.data(place), c.ScanInterval)
+	rounds, err := c.settings(place)
 	if err != nil {
 		return err
 	}
@@ -84,6 +83,32 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 	defer unlock()
 	dev := &devFleet{devCommand: c, place: place, plan: plan, io: io, log: log, web: listener, pages: config, rounds: rounds, temporal: ports[0], ui: ports[1]}
 	return dev.run(ctx, server)
+}
+
+// maintains says whether dev rewrites experiments: its own demo, and somebody's data
+// only when told so on the command line.
+func (c *devCommand) maintains(place devPlace) bool {
+	if c.Maintain != nil {
+		return *c.Maintain
+	}
+	return place.demo
+}
+
+// Graces of the demo: nobody waits minutes to see a retirement.
+const (
+	demoGrace  = 5 * time.Second
+	demoSilent = 30 * time.Second
+)
+
+// settings are the worker's. The demo is hurried up.
+func (c *devCommand) settings(place devPlace) (worker.Config, error) {
+	return c.config(c.data(place), c.ScanInterval, func(config *worker.Config) error {
+		err := c.into(config, c.policyFlags, c.maintains(place))
+		if place.demo {
+			config.GenerationGrace, config.SilentFor = min(config.GenerationGrace, demoGrace), min(config.SilentFor, demoSilent)
+		}
+		return err
+	})
 }
 
 // devFleet is one run of `dev`.

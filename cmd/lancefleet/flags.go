@@ -75,6 +75,13 @@ func cleanDataDir(text string) (string, error) {
 	return clean, nil
 }
 
+// maintainFlag says whether experiments may be rewritten at all.
+type maintainFlag struct {
+	Maintenance string `help:"off or on: whether this fleet's experiments may be merged, compacted and retired. Give worker and web the same." enum:"off,on" default:"off" env:"MAINTENANCE"`
+}
+
+func (f maintainFlag) on() bool { return f.Maintenance == "on" }
+
 // scanFlags say how rounds run.
 type scanFlags struct {
 	ScanConcurrency   int     `help:"Experiments asked at once, per worker." default:"256" env:"SCAN_CONCURRENCY"`
@@ -85,8 +92,8 @@ type scanFlags struct {
 	WorkerStopTimeout seconds `help:"How long running activities may take to end when the worker stops." default:"1m" env:"WORKER_STOP_TIMEOUT"`
 }
 
-// config is worker.Config as flags have it.
-func (f scanFlags) config(data dataFlags, interval seconds) (worker.Config, error) {
+// config is worker.Config as flags have it; more sets what is not about rounds.
+func (f scanFlags) config(data dataFlags, interval seconds, more func(*worker.Config) error) (worker.Config, error) {
 	config, err := data.unchecked()
 	if err != nil {
 		return config, err
@@ -95,6 +102,9 @@ func (f scanFlags) config(data dataFlags, interval seconds) (worker.Config, erro
 	config.ScanConcurrency, config.PageSize, config.MaxPagesAtOnce = f.ScanConcurrency, f.ScanPageSize, f.ScanPagesAtOnce
 	config.ProbeTimeout, config.ObserveTimeout = time.Duration(f.ProbeTimeout), time.Duration(f.ObserveTimeout)
 	config.StopTimeout = time.Duration(f.WorkerStopTimeout)
+	if err := more(&config); err != nil {
+		return config, err
+	}
 	return checked(config)
 }
 

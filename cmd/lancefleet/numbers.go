@@ -20,22 +20,33 @@ type seconds time.Duration
 
 const longestSeconds = math.MaxInt64 / int64(time.Second)
 
-// Decode reads "5s", "2m" or "300".
+// Decode reads "5s", "2m", "7d" or "300".
 func (s *seconds) Decode(ctx *kong.DecodeContext) error {
 	token, err := ctx.Scan.PopValue("duration")
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprint(token.Value)
+	d, err := parseDuration(fmt.Sprint(token.Value))
+	*s = seconds(d)
+	return err
+}
+
+// days are what policies are thought in.
+var days = regexp.MustCompile(`^(\d{1,5})d$`)
+
+func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if n, numeric := strconv.ParseInt(text, 10, 64); numeric == nil && n <= longestSeconds {
 		d, err = time.Duration(n)*time.Second, nil
 	}
-	if err != nil || d < 0 {
-		return fmt.Errorf("%q: a duration such as 5s or 10m is allowed, or whole seconds, at least 0", text)
+	if m := days.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1]) // at most five digits
+		d, err = time.Duration(n)*24*time.Hour, nil
 	}
-	*s = seconds(d)
-	return nil
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q: a duration such as 5s, 10m, 12h or 7d is allowed, or whole seconds, at least 0", text)
+	}
+	return d, nil
 }
 
 // wholeNumber reads flags of kind int.

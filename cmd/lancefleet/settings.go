@@ -97,6 +97,11 @@ func scalar(value any) any {
 	if !ok {
 		return value
 	}
+	if len(list) > 0 {
+		if _, mappings := list[0].(map[string]any); mappings {
+			return list // overrides
+		}
+	}
 	parts := make([]string, len(list))
 	for i, v := range list {
 		parts[i] = fmt.Sprint(v)

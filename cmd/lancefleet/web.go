@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -62,6 +63,8 @@ type webCommand struct {
 	dataFlags
 	temporalFlags
 	httpFlags
+	maintainFlag
+	policyFlags
 	TemporalUI string `name:"temporal-ui" help:"Address of Temporal's web UI, for links." env:"TEMPORAL_UI_URL"`
 }
 
@@ -71,6 +74,10 @@ func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if settings.Policies, err = c.policies(c.on()); err != nil {
+		return err
+	}
+	settings.Budgets, settings.SilentFor = c.budgets(), time.Duration(c.SealSilentFor)
 	config, err := c.webConfig()
 	if err != nil {
 		return err
@@ -144,7 +151,8 @@ func newWebServer(p webParts) (*web.Server, error) {
 	}
 	server, err := web.New(web.Deps{
 		Config: p.config, Browser: browser, Reader: p.reader, Control: steer, Metrics: p.metrics,
-		Version: version, DataDir: dataDir, Fleet: fleetName, Policy: fleet.ObserveOnly(), Log: p.log,
+		Version: version, DataDir: dataDir, Fleet: fleetName, Log: p.log,
+		Policies: p.settings.Policies, Budgets: p.settings.Budgets, SilentFor: p.settings.SilentFor,
 	})
 	if err != nil {
 		return nil, usageError{err}

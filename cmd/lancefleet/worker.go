@@ -20,20 +20,22 @@ type workerCommand struct {
 	dataFlags
 	temporalFlags
 	ScanInterval seconds `help:"Between rounds; 0 = only when asked." default:"5m" env:"SCAN_INTERVAL,STATS_SCAN_INTERVAL_SECS"`
-	Maintenance  string  `help:"off or on. This version has no maintenance: it only observes." enum:"off,on" default:"off" env:"MAINTENANCE"`
 	MetricsAddr  string  `help:"host:port where /metrics of this worker is served; unset: nowhere." env:"METRICS_ADDR"`
 	scanFlags
+	maintainFlag
+	policyFlags
+	maintenanceFlags
 }
 
 // Run runs rounds until the context ends.
 func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
-	config, err := c.config(c.dataFlags, c.ScanInterval)
+	config, err := c.config(c.dataFlags, c.ScanInterval, func(config *worker.Config) error {
+		return c.into(config, c.policyFlags, c.on())
+	})
 	if err != nil {
 		return err
 	}
-	if c.Maintenance == "on" {
-		log.Warn("maintenance is on, but this version only observes")
-	}
+	warnWithoutEffect(log)
 	var served net.Listener
 	if c.MetricsAddr != "" {
 		if served, err = listen("metrics-addr", c.MetricsAddr); err != nil {

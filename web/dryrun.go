@@ -1,0 +1,196 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/workflows"
+)
+
+// closeLookTimeout bounds a look at every shard, fragment and version of one
+// experiment; deepLookTimeout also a read of its keys.
+const (
+	closeLookTimeout = 60 * time.Second
+	deepLookTimeout  = 80 * time.Second // less than an answer may take
+)
+
+type experimentPlanInput struct {
+	Name         string `path:"name" doc:"kind:name, or bare"`
+	Action       string `query:"action" enum:"retire,optimize,seal" default:"retire"`
+	Force        bool   `query:"force" doc:"Of retire: overlook the age"`
+	Shard        string `query:"shard" doc:"Of seal"`
+	AllowUnknown bool   `query:"allow_unknown" doc:"Of seal"`
+}
+
+type experimentPlanOutput struct {
+	Body MaintenancePlan
+}
+
+// getExperimentPlan is a dry run by GET.
+func (s *Server) getExperimentPlan(ctx context.Context, in *experimentPlanInput) (*experimentPlanOutput, error) {
+	r := asked{action: in.Action}
+	r.Force, r.Shard, r.AllowUnknown = in.Force, line(in.Shard), in.AllowUnknown
+	if in.Action == workflows.ActionSeal && r.Shard == "" {
+		return nil, refuse(http.StatusUnprocessableEntity, "shard: must be given: the id of the shard to seal")
+	}
+	plan, err := s.dryRun(ctx, in.Name, r)
+	if err != nil {
+		return nil, err
+	}
+	return &experimentPlanOutput{Body: plan}, nil
+}
+
+// dryRun says what maintenance would find and do. It reads and writes nothing.
+func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenancePlan, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return MaintenancePlan{}, notLoaded(m)
+	}
+	t, err := s.resolve(ctx, m.view, name)
+	if err != nil {
+		return MaintenancePlan{}, err
+	}
+	v := s.verdict(m, t, r)
+	plan := MaintenancePlan{ID: t.exp.String(), Action: r.action, Start: v.start, Reason: v.reason, NotBefore: timeOf(v.notBefore), Blocking: []string{}}
+	done, err := s.lookClosely(ctx, closeLookTimeout)
+	if err != nil {
+		return plan, err
+	}
+	defer done.end()
+	if r.action == workflows.ActionSeal {
+		return s.sealPlan(done.ctx, plan, t, r)
+	}
+	return s.previewPlan(done.ctx, plan, m, t)
+}
+
+func (s *Server) sealPlan(ctx context.Context, plan MaintenancePlan, t target, r asked) (MaintenancePlan, error) {
+	sealed, err := s.inspect.PreviewSeal(ctx, lance.SealSpec{URI: t.exp.URI, Shard: r.Shard, SilentFor: s.silentFor, AllowUnknown: r.AllowUnknown})
+	if err != nil {
+		return plan, fmt.Errorf("looking at shard %s of %s: %w", r.Shard, t.exp.ID, err)
+	}
+	plan.Seal = &sealed
+	if sealed.Refused != nil {
+		plan.Start, plan.Reason = false, sealed.Refused.Sentence
+		plan.Blocking = append(plan.Blocking, sealed.Refused.Sentence)
+	}
+	return plan, nil
+}
+
+func (s *Server) previewPlan(ctx context.Context, plan MaintenancePlan, m moment, t target) (MaintenancePlan, error) {
+	policy, _ := s.policies.For(t.exp.ID)
+	history := m.view.histories[t.exp.ID]
+	policy, history = fleet.AskedFor(policy, history)
+	preview, err := s.inspect.Preview(ctx, lance.PreviewSpec{
+		URI: t.exp.URI, RememberedMarks: history.Marks(t.row), TargetRows: policy.RowsPerFragment(t.row),
+		MinFragments: int(policy.CompactMinFragments), CleanupOlderThan: policy.CleanupOlderThan,
+	})
+	if err != nil {
+		return plan, fmt.Errorf("looking at %s: %w", t.exp.ID, err)
+	}
+	plan.count(preview)
+	return plan, nil
+}
+
+// count sums a preview up.
+func (p *MaintenancePlan) count(preview lance.Preview) {
+	var rows, bytes int64
+	for _, shard := range preview.Merge {
+		if shard.Refused != nil {
+			p.Blocking = append(p.Blocking, "shard "+shard.Shard+": "+shard.Refused.Sentence)
+			continue
+		}
+		p.Generations += shard.Generations
+		rows, bytes = plus(rows, shard.Rows), plus(bytes, shard.Bytes)
+	}
+	p.MergedRows, p.MergedBytes = numberOf(true, rows), numberOf(true, bytes)
+	p.FragmentsIn, p.FragmentsOut, p.CompactBytes = preview.Compact.FragmentsRemoved, preview.Compact.FragmentsAdded, numberOf(true, preview.Compact.Bytes)
+	p.Versions, p.VersionsBytes = preview.Versions.Removed, preview.Versions.Bytes
+	p.Blocking = append(p.Blocking, preview.Blocking...)
+	p.Preview = &preview
+}
+
+// plus adds what is known; one unknown part makes the sum unknown.
+func plus(sum, n int64) int64 {
+	if sum < 0 || n < 0 {
+		return -1
+	}
+	return sum + n
+}
+
+type verifyInput struct {
+	Name string `path:"name" doc:"kind:name, or bare"`
+	Deep bool   `query:"deep" doc:"Compare rows with distinct keys: reads the key columns"`
+}
+
+type verifyOutput struct {
+	Body Verification
+}
+
+// getVerification reopens everything, without caches.
+func (s *Server) getVerification(ctx context.Context, in *verifyInput) (*verifyOutput, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return nil, notLoaded(m)
+	}
+	t, err := s.resolve(ctx, m.view, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	limit := closeLookTimeout
+	if in.Deep {
+		limit = deepLookTimeout
+	}
+	done, err := s.lookClosely(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer done.end()
+	evidence, err := s.inspect.Verify(done.ctx, t.exp.URI, lance.VerifyOptions{Deep: in.Deep})
+	if err != nil {
+		return nil, fmt.Errorf("verifying %s: %w", t.exp.ID, err)
+	}
+	out := Verification{ID: t.exp.String(), URI: t.exp.URI, Clean: evidence.Clean(), Deep: in.Deep, Evidence: evidence, State: Hot}
+	if t.row != nil {
+		out.State = m.view.state(t.at, m.retiring)
+	}
+	out.AgainstLedger = againstLedger(m, t, evidence)
+	return &verifyOutput{Body: out}, nil
+}
+
+// againstLedger says what a verification means for a retired experiment, without
+// judging who moved it: a look with the commits does that.
+func againstLedger(m moment, t target, e fleet.Evidence) string {
+	if t.row == nil || m.view.retired[t.at] == nil {
+		return ""
+	}
+	if m.view.retired[t.at].Evidence.Fingerprint.Equal(e.Fingerprint) {
+		return "same as when it retired"
+	}
+	return "moved since it retired: wake says whether it was written"
+}
+
+// closeLook is the right to look closely, until end.
+type closeLook struct {
+	ctx context.Context
+	end func()
+}
+
+// lookClosely waits for a slot: people who look closely must not take the store
+// away from rounds.
+func (s *Server) lookClosely(ctx context.Context, limit time.Duration) (closeLook, error) {
+	if s.inspect == nil {
+		return closeLook{}, refuse(http.StatusServiceUnavailable, "this server cannot look at data: it runs without the native library")
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	select {
+	case s.observing <- struct{}{}:
+		return closeLook{ctx, func() { <-s.observing; cancel() }}, nil
+	case <-ctx.Done():
+		cancel()
+		return closeLook{}, refuse(http.StatusServiceUnavailable, "too many looks at once: try again")
+	}
+}

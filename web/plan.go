@@ -1,0 +1,67 @@
+package web
+
+import (
+	"context"
+
+	"lancefleet/fleet"
+)
+
+type planInput struct {
+	Limit int `query:"limit" default:"100" doc:"Of each list; clamped to 1..500"`
+}
+
+type planOutput struct {
+	Body FleetPlan
+}
+
+// getPlan makes the plan that the next round would make from the same tables.
+func (s *Server) getPlan(_ context.Context, in *planInput) (*planOutput, error) {
+	m := s.feed.moment()
+	if m.view == nil {
+		return nil, notLoaded(m)
+	}
+	return &planOutput{Body: s.plan(m, min(max(in.Limit, 1), maxLimit))}, nil
+}
+
+func (s *Server) plan(m moment, limit int) FleetPlan {
+	now := s.now().UnixMilli()
+	running := map[fleet.ID]bool{}
+	for _, r := range m.running {
+		running[r.ID] = true
+	}
+	made := fleet.Plan(fleet.PlanInput{
+		Rows: m.view.Snapshot.Rows, Policies: s.policies, Histories: m.view.histories, Running: running,
+		Retired: m.view.retiredAt(), Budgets: s.budgets, Now: now,
+	})
+	out := FleetPlan{
+		Maintain: s.policies.Default.Maintain || len(made.Starts) > 0,
+		Starts:   planned(made.Starts, len(made.Starts)), Waiting: planned(made.Waiting, limit), Blocked: []Planned{}, Running: []Running{},
+		WaitingAll: len(made.Waiting), BlockedAll: len(made.Blocked), CoolingDown: made.CoolingDown, NotDue: made.NotDue,
+		Retired: len(m.view.retired), Budgets: Budgets{s.budgets.Merge, s.budgets.Compact, s.budgets.Retire}, AsOf: timeOf(m.asOf()),
+	}
+	for _, b := range made.Blocked[:min(limit, len(made.Blocked))] {
+		out.Blocked = append(out.Blocked, Planned{
+			ID: b.ID.String(), Action: string(b.Action), Wants: string(b.Wants), Reason: b.Reason, NotBefore: timeOf(b.NotBefore),
+		})
+	}
+	for _, r := range m.running {
+		out.Running = append(out.Running, s.running(r))
+	}
+	return out
+}
+
+func planned(starts []fleet.Start, limit int) []Planned {
+	out := []Planned{}
+	for _, start := range starts[:min(limit, len(starts))] {
+		out = append(out, Planned{ID: start.ID.String(), Action: string(start.Action), Wants: string(start.Action), Reason: start.Reason, Score: start.Score})
+	}
+	return out
+}
+
+// retiredAt is what the ledger holds, as a plan wants it.
+func (v *view) retiredAt() map[fleet.ID]int64 {
+	if v.ledger == nil {
+		return nil
+	}
+	return v.ledger.Retired()
+}

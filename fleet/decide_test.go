@@ -57,6 +57,8 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"too few generations": {pending(2), p, History{}, DoNothing, "2 pending generations, below 8; 3 fragments, below 16; written 2 h ago", noon + 22*hour},
 		"an old tail":         {row(func(r *Row) { r.PendingWAL, r.LastWrite = 1, noon-25*hour }), p, History{}, DoMerge, "1 pending generation, nothing written for 25 h", 0},
 		"merging turned off": {pending(9), policy(func(p *Policy) { p.MergeMinGenerations = 0 }), History{}, DoNothing,
+			"9 pending generations, merged after 24 h without a write; 3 fragments, below 16; written 2 h ago", noon + 22*hour},
+		"merging and tails turned off": {pending(9), policy(func(p *Policy) { p.MergeMinGenerations, p.MergeTailsAfter = 0, 0 }), History{}, DoNothing,
 			"9 pending generations, never merged; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"pending unknown": {pending(-1), p, History{}, DoNothing, "unknown pending generations; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"sealed":          {shards("sealed", 10, 0), p, History{}, DoNothing, "not merged: shard s1 is sealed; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
@@ -80,6 +82,8 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"tags without a cleanup": {row(func(r *Row) { r.Tags = []string{"v1"} }), p, History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 
 		"cold":                          {cold, p, History{}, DoRetire, "not written for 8 d, retired after 7 d", 0},
+		"a millisecond short of cold":   {row(func(r *Row) { r.LastWrite = noon - 7*24*hour + 1 }), p, History{}, DoNothing, "3 fragments, below 16; written 6 d ago", noon + 1},
+		"cold this very moment":         {row(func(r *Row) { r.LastWrite = noon - 7*24*hour }), p, History{}, DoRetire, "not written for 7 d, retired after 7 d", 0},
 		"never retired":                 {cold, policy(func(p *Policy) { p.RetireAfter = 0 }), History{}, DoNothing, "3 fragments, below 16; written 8 d ago, never retired", 0},
 		"cold with pending generations": {row(func(r *Row) { r.PendingWAL, r.LastWrite = 9, noon-8*24*hour }), p, History{}, DoRetire, "not written for 8 d, retired after 7 d", 0},
 		"cold but sealed": {row(func(r *Row) {
@@ -106,6 +110,8 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"stranded entries a day old": {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-25*hour, 2 }), p, History{}, DoMerge, "2 stranded WAL entries, nothing written for 25 h", 0},
 		"stranded entries that a look at the tails found": {row(func(r *Row) { r.LastWrite, r.StrandedEntries = noon-25*hour, -1 }), p, History{Stranded: 1}, DoMerge,
 			"1 stranded WAL entry, nothing written for 25 h", 0},
+		"stranded entries, pending unknown": {row(func(r *Row) { r.PendingWAL, r.StrandedEntries = -1, 2 }), p, History{}, DoNothing,
+			"unknown pending generations; 2 stranded WAL entries; 3 fragments, below 16; written 2 h ago", noon + 22*hour},
 		"a last write nobody knows": {row(func(r *Row) { r.LastWrite = 0 }), p, History{}, DoNothing, "3 fragments, below 16; last write unknown", 0},
 
 		"a merge that cools down lets a compaction through": {row(func(r *Row) { r.PendingWAL, r.FragmentCount, r.SmallFragments = 9, 40, 20 }), p, conflict, DoCompact,

@@ -172,6 +172,8 @@ func TestGenerationsThatSomebodyElseDrainedAreNoticed(t *testing.T) {
 		"a drain, and as many new generations": {func(s *Shard) { s.CurrentGeneration, s.Pending = 12, 2 }, true},
 		"pending unknown":                      {func(s *Shard) { s.Pending = -1 }, false},
 		"a table made anew":                    {func(s *Shard) { s.Epoch, s.CurrentGeneration, s.CompactedMark, s.Pending = 1, 2, 0, 1 }, false},
+		"a writer that began anew":             {func(s *Shard) { s.Epoch, s.Pending = 1, 1 }, false},
+		"a counter that began anew":            {func(s *Shard) { s.CurrentGeneration, s.Pending = 4, 1 }, false},
 		"an overwritten base":                  {func(s *Shard) { s.CompactedMark, s.Pending = 0, 1 }, false},
 	} {
 		t.Run(why, func(t *testing.T) {

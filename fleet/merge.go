@@ -20,11 +20,15 @@ func wantsMerge(r Row, p Policy, h History, now int64) Decision {
 	case r.PendingWAL == 0:
 		return none("", strandedDue(r, h, tails))
 	case m.pending < 0:
-		return none(words, 0)
-	case p.MergeMinGenerations <= 0:
-		return none(sentence(words+", never merged", m.refusal), m.leftUntil)
+		return none(words, strandedDue(r, h, tails))
+	case p.MergeMinGenerations > 0:
+		words += ", below " + itoa(p.MergeMinGenerations)
+	case tails > 0:
+		words += ", merged after " + Age(p.MergeTailsAfter) + " without a write"
+	default:
+		words += ", never merged"
 	}
-	return none(sentence(words+", below "+itoa(p.MergeMinGenerations), m.refusal), earliest(tails, m.leftUntil))
+	return none(sentence(words, m.refusal), earliest(tails, m.leftUntil))
 }
 
 // mergeables counts pending generations by what may be done with them.

@@ -60,6 +60,25 @@ func TestAPlanStartsTheWorstOfEachKindWithinItsBudget(t *testing.T) {
 	assert.Equal(t, Start{ID{Rollout, "m99"}, "/data/m99", DoMerge, "99 pending generations, merged from 8 on", 99}, first)
 }
 
+func TestWhatIsEquallyBadComesByName(t *testing.T) {
+	in := planOf()
+	for _, name := range []string{"d", "b", "e", "a", "c"} {
+		in.Rows = append(in.Rows, merging(name, 9))
+	}
+	in.Budgets.Merge = 3
+	out := Plan(in)
+	assert.Equal(t, []string{"a merge", "b merge", "c merge"}, names(out.Starts))
+	assert.Equal(t, []string{"d merge", "e merge"}, names(out.Waiting))
+}
+
+func TestAnExperimentThatNeedsTwoThingsIsStartedOnce(t *testing.T) {
+	both := compacting("both", 20)
+	both.PendingWAL = 9
+	out := Plan(planOf(both))
+	assert.Equal(t, []string{"both merge"}, names(out.Starts), "its workflow merges and compacts")
+	assert.Empty(t, out.Waiting)
+}
+
 func TestTheTableWithTheMostFragmentsIsCompactedHoweverManyMergesWait(t *testing.T) {
 	var rows []Row
 	for i := range 500 {
@@ -126,6 +145,15 @@ func drawFleet(t *rapid.T) PlanInput {
 	for i := range rapid.IntRange(0, 12).Draw(t, "experiments") {
 		id := ID{Rollout, string(rune('a'+i)) + "x"}
 		row, _, h := drawAny(t)
+		if rapid.Bool().Draw(t, "healthy") { // else too few are due for anything
+			h = History{}
+			row = needing(id.Name, func(r *Row) {
+				r.PendingWAL = rapid.Int64Range(6, 10).Draw(t, "pending generations")
+				r.FragmentCount = rapid.Int64Range(14, 18).Draw(t, "fragments now")
+				r.SmallFragments = r.FragmentCount
+				r.LastWrite = noon - rapid.Int64Range(6, 8).Draw(t, "days without a write")*24*hour
+			})
+		}
 		row.Experiment = Experiment{ID: id, URI: "/data/" + id.Name}
 		in.Rows = append(in.Rows, row)
 		in.Histories[id] = h

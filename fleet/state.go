@@ -109,7 +109,7 @@ func writtenToShard(was ShardMark, s Shard) string {
 // round, so that late rounds leave nobody out; where there is none, by the number.
 func DueForCheck(id ID, r RoundClock, roundsPerHour int64) bool {
 	const hour = 60 * 60 * 1000
-	if r.Full || roundsPerHour <= 1 || r.Now-r.LastRoundAt >= hour && r.LastRoundAt > 0 {
+	if r.Full || roundsPerHour <= 1 {
 		return true
 	}
 	if r.LastRoundAt <= 0 || r.Now < r.LastRoundAt {

@@ -105,8 +105,10 @@ func TestWhatALookAtARetiredExperimentMeans(t *testing.T) {
 	}
 	lost := retirement()
 	lost.Evidence = Evidence{}
-	got, _ := OnRetiredObservation(lost, same())
-	assert.Equal(t, Write, got, "without evidence there is nothing to rest on")
+	for _, o := range []Observation{same(), {}} {
+		got, _ := OnRetiredObservation(lost, o)
+		assert.Equal(t, Write, got, "without evidence there is nothing to rest on")
+	}
 }
 
 // Whatever maintenance comes, a retired experiment does not return by it, and
@@ -236,6 +238,7 @@ func TestRoundsDropsAndReturnsEndTheSameInAnyOrder(t *testing.T) {
 			}
 			w.round(MergeInput{Pinned: w.rows, RoundStarted: 1000}) // takes out what has retired
 			w.round(MergeInput{Pinned: w.rows, RoundStarted: 2000}) // and changes nothing more
+			assert.False(t, w.state() == Retired && len(w.rows) > 0, "a retired row stays")
 			return w.state()
 		}
 		order := make([]int, len(events))

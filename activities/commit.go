@@ -80,7 +80,10 @@ func (c *roundCommit) commit(ctx context.Context) error {
 func (c *roundCommit) giveBack(ctx context.Context) (err error) {
 	run := run{id: c.in.Round.ID, workflow: activity.GetInfo(ctx).WorkflowExecution.ID}
 	c.result.Returned, err = c.scan.giveBack(ctx, c.rows, run, func(fleet.ID) string { return "written since it was retired" })
-	return err
+	if err != nil || c.merge.Listed == nil { // an earlier attempt's commit landed: the next round will see
+		return err
+	}
+	return c.scan.forgetMissing(ctx, c.merge.Listed, run)
 }
 
 // landed looks for a commit of this round by an earlier attempt. Merging once more

@@ -30,6 +30,13 @@ func (l fakeLedger) Append(_ context.Context, entries ...fleet.LedgerEntry) erro
 	return nil
 }
 
+type fakeSamples struct{ *fakeWorld }
+
+func (s fakeSamples) Append(_ context.Context, samples ...fleet.Sample) error {
+	s.fakeWorld.samples = append(s.samples, samples...)
+	return s.appendErr
+}
+
 func (w *fakeWorld) entry(name string) *fleet.LedgerEntry {
 	view, _ := fakeLedger{w}.Latest(context.Background())
 	return view.Get(exp(name).ID)

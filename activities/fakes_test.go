@@ -36,6 +36,7 @@ type fakeWorld struct {
 	requests  fleet.Requests
 	now       time.Time
 	swept     int
+	samples   []fleet.Sample
 	ledger    []fleet.LedgerEntry // every one that was ever added
 	verified  fleet.Evidence      // what Verify in this process sees
 	metrics   fakeMetrics
@@ -263,7 +264,7 @@ func (w *fakeWorld) Verify(context.Context, string, lance.VerifyOptions) (fleet.
 func (w *fakeWorld) scan() *Scan {
 	return &Scan{
 		FleetID: "fleet", Engine: w, Stats: fakeStats{w}, Writer: fakeStats{w}, Commits: w, Sources: w, Staging: w,
-		Rounds: fakeRounds{w}, Journal: fakeJournal{w}, Ledger: fakeLedger{w}, Metrics: &w.metrics,
+		Rounds: fakeRounds{w}, Journal: fakeJournal{w}, Ledger: fakeLedger{w}, Samples: fakeSamples{w}, Metrics: &w.metrics,
 		Config: Config{
 			Concurrency: 256, PagesAtOnce: 4, ProbeTimeout: time.Second, ObserveTimeout: time.Second, ObserveChunk: 2,
 			TargetRows: 1 << 20, Freshness: fleet.DefaultFreshness, SweepEvery: 2, Probe: fleet.DefaultProbePolicy(time.Minute),

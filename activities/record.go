@@ -19,12 +19,30 @@ func (a *Scan) RecordRound(ctx context.Context, r fleet.RoundRecord) error {
 				return fmt.Errorf("journal round %d: %w", r.Number, err)
 			}
 		}
+		a.sample(ctx, r)
 		if _, err := a.Staging.RemovePages(ctx, r.RoundID); err != nil {
 			a.Log.WarnContext(ctx, "remove staged pages", "round", r.RoundID, "error", err) // the next sweep finds them
 		}
 		a.Metrics.RoundFinished(r)
 		return nil
 	})
+}
+
+// sample keeps the numbers of what the round observed, for charts. A gap in a chart
+// is no reason for a round to fail.
+func (a *Scan) sample(ctx context.Context, r fleet.RoundRecord) {
+	if r.Observed == 0 {
+		return
+	}
+	stats, err := a.Stats.Latest(ctx)
+	if err == nil {
+		if samples := fleet.Samples(stats.Rows, r.StartedAt-1, r.FinishedAt); len(samples) > 0 {
+			err = a.Samples.Append(ctx, samples...)
+		}
+	}
+	if err != nil {
+		a.Log.WarnContext(ctx, "append to _samples", "round", r.RoundID, "error", err)
+	}
 }
 
 // RecordAction appends an operator's action to the journal.

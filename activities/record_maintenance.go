@@ -76,6 +76,9 @@ func maintenanceActions(ctx context.Context, in workflows.MaintenanceRecord) []f
 		whole.Why = in.Args.Why + ": " + whole.Why
 	}
 	whole.Outcome, whole.ErrorClass, whole.Error = journalOutcome(in.Result.Outcome, in.ErrorClass, in.Result.Sentence)
+	if whole.Outcome == fleet.OutcomeRefused && len(in.Result.Steps) == 0 {
+		whole.ErrorClass = fleet.ClassHeld
+	}
 	whole.Before, whole.After = in.Result.Before.Text(), in.Result.After.Text()
 	return append(actions, whole)
 }

@@ -102,6 +102,21 @@ func TestWhatSomebodyCancelledIsNoFailureToBackOffFrom(t *testing.T) {
 	require.Equal(t, "cancelled", w.journal[len(w.journal)-1].ErrorClass)
 }
 
+func TestARefusalBeforeAnythingWasTriedIsNoFailureEither(t *testing.T) {
+	w := newWorld("a")
+	in := finished(workflows.OutcomeRefused)
+	_, err := do[struct{}](t, w.maintenance(nil).RecordMaintenance, in)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), fleet.Histories(w.journal)[exp("a").ID].Retire.Failures, "one that was refused half way is")
+
+	w = newWorld("a")
+	in.Result.Steps = nil // paused, say
+	_, err = do[struct{}](t, w.maintenance(nil).RecordMaintenance, in)
+	require.NoError(t, err)
+	require.Zero(t, fleet.Histories(w.journal)[exp("a").ID].Retire.Failures)
+	require.Equal(t, fleet.ClassHeld, w.journal[0].ErrorClass)
+}
+
 func TestWhoAskedAndWhyIsJournalled(t *testing.T) {
 	w := newWorld("a")
 	in := finished(workflows.OutcomeRefused)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +21,28 @@ func TestARoundIsRecordedAndItsStagedPagesGo(t *testing.T) {
 	require.Len(t, w.rounds, 1)
 	require.Empty(t, w.staged)
 	require.Empty(t, w.journal, "the schedule's rounds are not an operator's action")
+}
+
+func TestARoundKeepsTheNumbersOfWhatItObservedForCharts(t *testing.T) {
+	w := newWorld("a", "b").seen()
+	rows := append([]fleet.Row(nil), w.head().Rows...)
+	rows[0].ObservedAt = w.now.Add(-time.Hour).UnixMilli()
+	w.put(rows, "")
+	record := fleet.RoundRecord{RoundID: "run", Observed: 1, StartedAt: w.now.UnixMilli(), FinishedAt: w.now.UnixMilli() + 5}
+
+	_, err := do[struct{}](t, w.scan().RecordRound, record)
+	require.NoError(t, err)
+	require.Len(t, w.samples, 1)
+	require.Equal(t, "b", w.samples[0].Name)
+	require.Equal(t, int64(10), w.samples[0].Rows)
+
+	w.appendErr = &lance.Error{Class: lance.Denied, Message: "403"}
+	_, err = do[struct{}](t, w.scan().RecordRound, record)
+	require.NoError(t, err, "a gap in a chart fails no round")
+	record.Observed, w.samples = 0, nil
+	_, err = do[struct{}](t, w.scan().RecordRound, record)
+	require.NoError(t, err)
+	require.Empty(t, w.samples)
 }
 
 func TestARoundThatSomebodyAskedForIsJournalled(t *testing.T) {

@@ -182,6 +182,27 @@ func TestWithoutStatsTheLedgerStillHolds(t *testing.T) {
 	require.Equal(t, "b", w.head().Rows[0].Name)
 }
 
+func TestARetiredOneThatNoSourceNamesTwiceRunningLeavesTheLedger(t *testing.T) {
+	w := newWorld("a", "b").retire("a", 2)
+	listing := w.listing.Experiments
+	scan := w.scan()
+	round := func(named int) {
+		w.listing.Experiments = listing[len(listing)-named:]
+		w.now = w.now.Add(time.Minute)
+		in := workflows.CommitInput{Round: w.round(), PageSize: 10}
+		_, err := do[workflows.CommitResult](t, scan.CommitRound, in)
+		require.NoError(t, err)
+	}
+	round(1)
+	require.True(t, w.entry("a").Retired(), "once may be a gap")
+	round(2)
+	round(1)
+	require.True(t, w.entry("a").Retired(), "it was named in between")
+	round(1)
+	require.False(t, w.entry("a").Retired())
+	require.Empty(t, w.journal)
+}
+
 func TestLookingAtARetiredOneNeverMakesItHot(t *testing.T) {
 	w := newWorld("a").retire("a", 2)
 	args := workflows.RefreshArgs{By: "alice", IDs: []fleet.ID{exp("a").ID}}

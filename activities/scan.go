@@ -26,11 +26,14 @@ type Scan struct {
 	Rounds  Rounds
 	Journal Journal
 	Ledger  LedgerWriter
+	Samples Samples
 	Metrics Metrics
 	Heart   Heart
 	Config  Config
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	missing missing
 }
 
 // Config bounds the work of one activity. Validated by package worker.
@@ -97,6 +100,11 @@ type Rounds interface {
 // Journal writes `_journal`. Append is idempotent by the entries' ids.
 type Journal interface {
 	Append(ctx context.Context, entries ...fleet.Action) error
+}
+
+// Samples writes `_samples`. Of each experiment and hour the first counts.
+type Samples interface {
+	Append(ctx context.Context, samples ...fleet.Sample) error
 }
 
 // Metrics counts what this process did; metrics.Metrics is one.

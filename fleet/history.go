@@ -125,6 +125,9 @@ func kindsOf(a *Action, steps map[string]bool) []Todo {
 
 // tried counts a failure, one of each run, or forgets those before a success.
 func (h *History) tried(kind Todo, a *Action, counted map[string]bool) {
+	if a.ErrorClass == ClassHeld {
+		return
+	}
 	tries := h.Tries(kind)
 	switch a.Outcome {
 	case OutcomeDone, OutcomeNoOp:

@@ -45,6 +45,10 @@ const (
 	OutcomeFailed  = "failed"
 )
 
+// ClassHeld is the error class of a refusal before anything was tried: paused, say,
+// or too young. It is no failure to back off from.
+const ClassHeld = "held"
+
 // Action is one row of `_journal`: an operator's action, or one finished
 // piece of maintenance.
 type Action struct {

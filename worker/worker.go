@@ -153,6 +153,7 @@ func (w *Worker) scanActivities(fleetID string) (*activities.Scan, error) {
 		Rounds:  w.rounds,
 		Journal: w.journal,
 		Ledger:  w.ledger,
+		Samples: store.NewSamplesWriter(e, store.NewSamples(e, dir)),
 		Metrics: w.deps.Metrics,
 		Heart:   w.deps.Client,
 		Config:  w.config.activities(),

@@ -140,13 +140,10 @@ func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, w
 }
 
 // decision is about what the run was started for. A person who asks for it has it
-// done now: neither the back-off after failures, nor the quiet window, nor the number
-// of generations or fragments that makes it worth while keep it from being done.
+// done now: see fleet.AskedFor.
 func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, history fleet.History, now int64) fleet.Decision {
 	if in.Args.By != "" {
-		history.Merge, history.Compact, history.Retire = fleet.Tries{}, fleet.Tries{}, fleet.Tries{}
-		policy.QuietWindow = fleet.Window{}
-		policy = worthwhile(policy)
+		policy, history = fleet.AskedFor(policy, history)
 	}
 	wishes := fleet.DecideEach(row, policy, history, now)
 	switch in.Action {
@@ -160,16 +157,6 @@ func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, his
 	}
 	return either(wishes.Merge, wishes.Compact)
 }
-
-// worthwhile is a policy by which any number of generations and fragments is worth
-// the work; what is never done is still never done.
-func worthwhile(p fleet.Policy) fleet.Policy {
-	p.MergeMinGenerations = min(p.MergeMinGenerations, 1)
-	p.CompactMinFragments = min(p.CompactMinFragments, fewestFragments)
-	return p
-}
-
-const fewestFragments = 2 // that can be made one
 
 // either is what is due of two decisions, else why neither is.
 func either(merge, compact fleet.Decision) fleet.Decision {
@@ -224,7 +211,7 @@ func (a *Maintenance) limits(in workflows.PrepareInput, policy fleet.Policy, row
 		limits.LeaveWrittenWithin = policy.LiveWithin.Milliseconds()
 	}
 	if in.Action == workflows.ActionRetire || in.Args.By != "" {
-		limits.CompactFragments = min(limits.CompactFragments, fewestFragments)
+		limits.CompactFragments = min(limits.CompactFragments, fleet.FewestFragments)
 	}
 	return limits
 }

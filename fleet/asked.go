@@ -1,7 +1,7 @@
 package fleet
 
-// fewestFragments can be made one.
-const fewestFragments = 2
+// FewestFragments can be made one.
+const FewestFragments = 2
 
 // AskedFor is policy and history as they count when a person asks for maintenance:
 // neither the back-off after failures, nor the quiet window, nor the number of
@@ -11,6 +11,6 @@ func AskedFor(p Policy, h History) (Policy, History) {
 	h.Merge, h.Compact, h.Retire = Tries{}, Tries{}, Tries{}
 	p.QuietWindow = Window{}
 	p.MergeMinGenerations = min(p.MergeMinGenerations, 1)
-	p.CompactMinFragments = min(p.CompactMinFragments, fewestFragments)
+	p.CompactMinFragments = min(p.CompactMinFragments, FewestFragments)
 	return p, h
 }

@@ -50,6 +50,7 @@ type moment struct {
 	running         []control.Running // maintenance, as Temporal lists it; by id
 	retiring        map[fleet.ID]bool // of these
 	checkedAt       int64             // last successful look at storage, unix ms
+	lookedAt        int64             // when the look began that this is from
 	storageProblem  string
 	schedule        *Schedule // nil until Temporal answered once
 	temporalProblem string
@@ -109,6 +110,7 @@ type look struct {
 func (f *feed) readStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	began := f.now().UnixMilli()
 	snap, err := f.snapshots.Latest(ctx)
 	if err != nil {
 		f.storageFailed("reading the fleet's table", err)
@@ -130,7 +132,7 @@ func (f *feed) readStorage(ctx context.Context) {
 		v.doneLast = seen.doneLast
 	}
 	f.update(func(m *moment) {
-		m.view, m.rounds = v, seen.rounds
+		m.view, m.rounds, m.lookedAt = v, seen.rounds, began
 		if err == nil {
 			m.checkedAt, m.storageProblem = now, ""
 		}

@@ -200,6 +200,8 @@ func (s *Server) decide(m moment, t target, r asked) fleet.Decision {
 		return wishes.Compact
 	case wishes.Merge.Action == fleet.DoNothing && wishes.Merge.Reason == "":
 		return wishes.Compact
+	case wishes.Merge.Action == fleet.DoNothing && wishes.Compact.Reason != "" && wishes.Compact.Reason != wishes.Merge.Reason:
+		wishes.Merge.Reason += "; " + wishes.Compact.Reason
 	}
 	return wishes.Merge
 }
@@ -223,8 +225,17 @@ func (s *Server) getMaintenance(ctx context.Context, in *maintenanceInput) (*rou
 	if result == nil {
 		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
 	}
-	poke(s.feed.reload)
+	s.untilLooked(ctx)
 	return &roundOutput{Status: http.StatusOK, Body: MaintenanceEnded{
 		MaintenanceResult: *result, WorkflowID: in.WorkflowID, RunID: in.RunID, Link: s.workflowPath(in.WorkflowID, in.RunID),
 	}}, nil
+}
+
+// untilLooked looks at storage again, so that what is asked for after the answer
+// shows what the run did. Where storage does not answer, the answer goes out anyway.
+func (s *Server) untilLooked(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longestShow)
+	defer cancel()
+	ended := s.now().UnixMilli()
+	s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.storageProblem != "" || m.lookedAt >= ended })
 }

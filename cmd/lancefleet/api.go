@@ -43,9 +43,10 @@ func (f clientFlags) api() (*api, error) {
 
 // apiError is an answer that is not a success, or no answer (status 0).
 type apiError struct {
-	status  int
-	message string
-	err     error
+	status    int
+	message   string
+	ambiguous bool // the name has several matches
+	err       error
 }
 
 func (e *apiError) Error() string { return e.message }
@@ -59,6 +60,9 @@ func (e *apiError) exitCode() int {
 	case http.StatusNotFound:
 		return exitNotFound
 	case http.StatusConflict:
+		if !e.ambiguous {
+			return exitFailed
+		}
 		return exitAmbiguous
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return exitUsage
@@ -167,7 +171,7 @@ func refusal(answer *http.Response, text []byte) error {
 	if len(body.Candidates) > 0 && !strings.Contains(body.Message, body.Candidates[0]) {
 		body.Message += ": " + strings.Join(body.Candidates, ", ")
 	}
-	return &apiError{status: answer.StatusCode, message: body.Message}
+	return &apiError{status: answer.StatusCode, message: body.Message, ambiguous: len(body.Candidates) > 0}
 }
 
 // cause leaves out the method and address that net/http puts before it.

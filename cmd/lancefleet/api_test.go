@@ -32,7 +32,7 @@ func command(t *testing.T, status int, answer any, args ...string) (out, errs st
 
 func TestAnswersBecomeExitCodes(t *testing.T) {
 	for status, want := range map[int]int{
-		http.StatusBadRequest: 2, http.StatusUnprocessableEntity: 2, http.StatusNotFound: 4, http.StatusConflict: 5,
+		http.StatusBadRequest: 2, http.StatusUnprocessableEntity: 2, http.StatusNotFound: 4, http.StatusConflict: 1,
 		http.StatusServiceUnavailable: 3, http.StatusInternalServerError: 1, http.StatusForbidden: 1,
 	} {
 		out, errs, exit, _ := command(t, status, web.ErrorBody{Message: "said so"}, "show", "x", "--json")
@@ -43,8 +43,9 @@ func TestAnswersBecomeExitCodes(t *testing.T) {
 }
 
 func TestCandidatesOfAnAmbiguousNameAreListed(t *testing.T) {
-	_, errs, _, _ := command(t, http.StatusConflict, web.ErrorBody{Message: "several", Candidates: []string{"generic:x", "table:x"}}, "show", "x")
+	_, errs, exit, _ := command(t, http.StatusConflict, web.ErrorBody{Message: "several", Candidates: []string{"generic:x", "table:x"}}, "show", "x")
 	require.Contains(t, errs, "generic:x, table:x")
+	require.Equal(t, exitAmbiguous, exit)
 }
 
 func TestANameIsOneSegmentOfThePath(t *testing.T) {

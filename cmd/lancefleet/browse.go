@@ -18,6 +18,7 @@ type lsCommand struct {
 	Search string `help:"Part of a name, any case; % and _ are ordinary characters."`
 	Sort   string `help:"A column: name, last_write, row_count, fragment_count, pending_wal_generations, ... Default: last_write."`
 	Order  string `help:"asc or desc. Default: names from a, everything else the largest first." enum:",asc,desc" default:""`
+	State  string `help:"Only these: hot, retiring, retired; several with commas. Unset: hot and retiring, and with --search all."`
 	Limit  int    `help:"At most so many, 1 to 500." default:"50"`
 	Offset int    `help:"Leave out the first so many." default:"0"`
 }
@@ -60,6 +61,9 @@ func (c *lsCommand) query() (url.Values, error) {
 	if c.Sort != "" {
 		query.Set("sort", c.Sort)
 	}
+	if c.State != "" {
+		query.Set("state", c.State)
+	}
 	if c.Order != "" {
 		query.Set("order", c.Order)
 	}
@@ -68,9 +72,9 @@ func (c *lsCommand) query() (url.Values, error) {
 
 func printList(w io.Writer, list web.ExperimentList, now time.Time) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tLAST WRITE\tROWS\tFRAGMENTS\tPENDING\tREASON")
+	fmt.Fprintln(table, "NAME\tSTATE\tLAST WRITE\tROWS\tFRAGMENTS\tPENDING\tREASON")
 	for _, e := range list.Experiments {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, ago(e.LastWrite, now), rows(e), count(e.FragmentCount), count(e.PendingWAL), e.Reason)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, e.State, ago(e.LastWrite, now), rows(e), count(e.FragmentCount), count(e.PendingWAL), e.Reason)
 	}
 	_ = table.Flush()
 	fmt.Fprintf(w, "%d of %d\n", len(list.Experiments), list.Total)
@@ -153,6 +157,13 @@ func printDetail(w io.Writer, d web.Detail, now time.Time) {
 	line("shards", count(d.Shards))
 	line("version", count(d.Version))
 	line("bytes", count(d.Bytes))
+	if e := d.Evidence; e != nil {
+		line("retired", moment(&e.RetiredAt, now))
+		line("verified", moment(&e.VerifiedAt, now))
+	}
+	if d.Running != nil {
+		line("running", fmt.Sprintf("%s since %s", d.Running.Action, moment(&d.Running.StartedAt, now)))
+	}
 	if len(d.Tags) > 0 {
 		line("tags", strings.Join(d.Tags, ", "))
 	}

@@ -19,6 +19,13 @@ type CLI struct {
 	Scan       scanCommand       `cmd:"" help:"Start a round now."`
 	Ls         lsCommand         `cmd:"" name:"ls" help:"List experiments."`
 	Show       showCommand       `cmd:"" help:"Show one experiment."`
+	Retire     retireCommand     `cmd:"" help:"Retire one experiment: merge, compact, verify, take it out of the hot table."`
+	Optimize   optimizeCommand   `cmd:"" help:"Merge and compact one experiment."`
+	Wake       wakeCommand       `cmd:"" help:"Look at a retired experiment now: written since, it is hot again."`
+	Verify     verifyCommand     `cmd:"" help:"Reopen one experiment and list what is pending, stranded or unknown; fails if anything is."`
+	Seal       sealCommand       `cmd:"" help:"Replay the stranded WAL entries of one shard; shows them and asks."`
+	Plan       planCommand       `cmd:"" help:"What the next round would start, and why not for the rest."`
+	History    historyCommand    `cmd:"" help:"What was done with one experiment."`
 	Pause      pauseCommand      `cmd:"" help:"Stop starting rounds."`
 	Resume     resumeCommand     `cmd:"" help:"Start rounds again."`
 	MakeFleet  makeFleetCommand  `cmd:"" help:"Make a fleet of datasets for trying out, tests and measurements."`

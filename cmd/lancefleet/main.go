@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return report(stderr, mistaken(err))
 	}
-	io := streams{out: stdout, err: stderr}
+	io := streams{in: os.Stdin, out: stdout, err: stderr}
 	log, err := cli.Log.logger(stderr)
 	if err != nil {
 		return report(stderr, usageError{err})
@@ -60,14 +60,18 @@ func report(stderr io.Writer, err error) int {
 	return exitCode(err)
 }
 
-// streams is where commands print: results to out, everything else to err.
-type streams struct{ out, err io.Writer }
+// streams is where commands print: results to out, everything else to err; and
+// where they read what a person answers.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
 
 func newParser(cli *CLI, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
 	dropEmptySettings()
 	options := []kong.Option{
 		kong.Name("lancefleet"),
-		kong.Description("Keeps a fleet of Lance datasets observed. Settings come from flags, the environment and a YAML file, in this order."),
+		kong.Description("Keeps a fleet of Lance datasets observed, merged and compacted, and retires those that nobody writes any more. Settings come from flags, the environment and a YAML file, in this order."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
 		kong.Configuration(loadSettings),

@@ -86,24 +86,30 @@ const (
 	unansweredPause = 2 * time.Second
 )
 
-// waitRound polls until the round has ended; each poll waits on the server.
+// waitRound polls until the round has ended.
 func (a *api) waitRound(ctx context.Context, started web.Started) (*web.Round, error) {
+	round := new(web.Round)
 	path := fmt.Sprintf("/api/v1/rounds/%s/%s", url.PathEscape(started.WorkflowID), url.PathEscape(started.RunID))
+	return round, a.poll(ctx, path, round)
+}
+
+// poll asks until the answer is there (200) and no longer running (202); each
+// question waits on the server.
+func (a *api) poll(ctx context.Context, path string, into any) error {
 	for unanswered := 0; ; {
 		var text json.RawMessage
 		status, err := a.get(ctx, path, url.Values{"wait_secs": {"30"}}, &text)
 		switch {
 		case err == nil && status == http.StatusOK:
-			round := new(web.Round)
-			return round, json.Unmarshal(text, round)
+			return json.Unmarshal(text, into)
 		case err == nil: // still running
 			unanswered = 0
 		case exitCode(err) != exitUnreachable || unanswered == unansweredMost:
-			return nil, err
+			return err
 		default:
 			unanswered++
 			if err := pause(ctx, unansweredPause); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}

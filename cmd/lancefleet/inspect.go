@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"lancefleet/web"
+)
+
+type verifyCommand struct {
+	clientFlags
+	Name experimentName `arg:"" help:"kind:name, or a bare name: the rollout of that name, else the only match."`
+	Deep bool           `help:"Compare rows with distinct keys too: reads the key columns."`
+}
+
+// Run reopens everything and fails when anything is pending, stranded or unknown.
+func (c *verifyCommand) Run(ctx context.Context, io streams) error {
+	api, err := c.api()
+	if err != nil {
+		return err
+	}
+	query := url.Values{}
+	if c.Deep {
+		query.Set("deep", "true")
+	}
+	var v web.Verification
+	if _, err := api.get(ctx, experimentPath(c.Name)+"/verify", query, &v); err != nil {
+		return err
+	}
+	if c.JSON {
+		err = printJSON(io.out, v)
+	} else {
+		printVerification(io.out, v)
+	}
+	if err == nil && !v.Clean {
+		return fmt.Errorf("%s is not clean: %d pending, %d stranded, %d unknown", v.ID, v.Pending, v.Stranded, v.Unknown)
+	}
+	return err
+}
+
+type planCommand struct {
+	clientFlags
+	Limit int `help:"At most so many of each list, 1 to 500." default:"100"`
+}
+
+// Run prints what the next round would start, and why not for the rest.
+func (c *planCommand) Run(ctx context.Context, io streams) error {
+	api, err := c.api()
+	if err != nil {
+		return err
+	}
+	query, err := limited(c.Limit)
+	if err != nil {
+		return err
+	}
+	var plan web.FleetPlan
+	if _, err := api.get(ctx, "/api/v1/plan", query, &plan); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(io.out, plan)
+	}
+	printFleetPlan(io.out, plan)
+	return nil
+}
+
+type historyCommand struct {
+	clientFlags
+	Name  experimentName `arg:"" help:"kind:name, or a bare name: the rollout of that name, else the only match."`
+	Limit int            `help:"At most so many, 1 to 500." default:"50"`
+}
+
+// Run prints what was done with one experiment.
+func (c *historyCommand) Run(ctx context.Context, io streams) error {
+	api, err := c.api()
+	if err != nil {
+		return err
+	}
+	query, err := limited(c.Limit)
+	if err != nil {
+		return err
+	}
+	var history web.History
+	if _, err := api.get(ctx, experimentPath(c.Name)+"/history", query, &history); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(io.out, history)
+	}
+	printHistory(io.out, history, time.Now())
+	return nil
+}
+
+func limited(n int) (url.Values, error) {
+	if n < 1 || n > 500 {
+		return nil, usageError{fmt.Errorf("--limit %d: 1 to 500 is allowed", n)}
+	}
+	return url.Values{"limit": {strconv.Itoa(n)}}, nil
+}

@@ -19,6 +19,7 @@ use crate::base::Size;
 use crate::call::Reply;
 use crate::engine::Engine;
 use crate::error::Fault;
+use crate::fresh;
 use crate::maintain;
 
 /// What a commit of ours says of itself.
@@ -71,13 +72,17 @@ pub struct Compacted {
 pub async fn compact(engine: Arc<Engine>, request: Compact, _: Bytes) -> Result<Reply, Fault> {
     let uri = request.uri.as_str();
     maintain::answer(uri, async {
-        let base = engine.open(uri, None).await?;
-        pass(base, request.wanted, &request.property).await
+        let base = fresh::open(&engine, uri).await?;
+        pass_over(base, request.wanted, &request.property).await
     })
     .await
 }
 
-async fn pass(mut base: Dataset, wanted: Wanted, property: &str) -> Result<Compacted, Fault> {
+pub async fn pass_over(
+    mut base: Dataset,
+    wanted: Wanted,
+    property: &str,
+) -> Result<Compacted, Fault> {
     let mut options = options(&base, wanted).await?;
     if !property.is_empty() {
         let properties = HashMap::from([(property.to_owned(), ACTION.to_owned())]);

@@ -32,8 +32,7 @@ impl<'a> Fresh<'a> {
         let (store, path) = engine.store(uri).await?;
         let remote = Remote { store, base: path };
         let shards = manifests(engine, uri, &remote).await?;
-        let head = base::head(engine, &remote, uri).await?;
-        let base = base::open(engine, uri, &head).boxed().await?;
+        let base = open_at_head(engine, uri, &remote).await?;
         let indexes = Indexes::of(&base).boxed().await?;
         Ok(Self {
             engine,
@@ -71,6 +70,17 @@ impl<'a> Fresh<'a> {
             mark: self.indexes.mark(&shard),
         }
     }
+}
+
+/// The table alone, at its head.
+pub async fn open(engine: &Engine, uri: &str) -> Result<Dataset, Fault> {
+    let (store, path) = engine.store(uri).await?;
+    open_at_head(engine, uri, &Remote { store, base: path }).await
+}
+
+async fn open_at_head(engine: &Engine, uri: &str, remote: &Remote) -> Result<Dataset, Fault> {
+    let head = base::head(engine, remote, uri).await?;
+    base::open(engine, uri, &head).boxed().await
 }
 
 async fn manifests(

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Reply;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
+use crate::fresh;
 use crate::maintain;
 
 #[derive(Deserialize)]
@@ -46,7 +47,7 @@ pub async fn cleanup_dataset(
     let uri = request.uri.as_str();
     maintain::answer(uri, async {
         let before = cut_off(request.older_than_ms)?;
-        let base = engine.open(uri, None).await?;
+        let base = fresh::open(&engine, uri).await?;
         let held = held(&base, before).boxed().await?;
         let removed = Box::pin(base.cleanup_with_policy(policy(before))).await?;
         Ok(cleaned(&removed, held))

@@ -3,12 +3,19 @@
 //! object storage).
 
 mod abi;
+mod compact;
 mod history;
 mod measured;
 mod moved;
+mod seal;
+mod shards;
 #[cfg(feature = "aws")]
 mod stores;
+mod sweep;
+mod tail;
 mod trouble;
+mod verify;
+mod versions;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -109,6 +109,113 @@ async fn a_manifest_of_rubbish_is_corrupt() {
 }
 
 #[tokio::test]
+async fn a_damaged_old_version_is_a_commit_that_nobody_knows() {
+    let (engine, all) = (engine(), json!({ "operations": ["Append", "CreateIndex"] }));
+    for seen in BOTH {
+        // Empty, cut off, of rubbish, a folder.
+        for damage in 0..4 {
+            let table = Table::keyed().await;
+            for from in [20, 30, 40] {
+                table.append(from, 5).await;
+            }
+            let old = manifest_of(&table, 4);
+            let bytes = std::fs::read(&old).unwrap();
+            match damage {
+                0 => std::fs::write(&old, b"").unwrap(),
+                1 => std::fs::write(&old, &bytes[..bytes.len() / 2]).unwrap(),
+                2 => std::fs::write(&old, vec![0xAB; bytes.len()]).unwrap(),
+                _ => {
+                    std::fs::remove_file(&old).unwrap();
+                    std::fs::create_dir(&old).unwrap();
+                }
+            }
+            let target = json!({ "uri": table.uri(seen) });
+            let answer = observe_with(&engine, target, all.clone()).await;
+            assert!(answer["error"].is_null(), "{seen:?} {damage}: {answer}");
+            let commits = &answer["observation"]["commits"];
+            assert_eq!(commits[0]["operation"], json!("Append"));
+            assert_eq!(commits[1]["operation"], json!(""), "{seen:?} {damage}");
+            assert_eq!(commits[1]["time"], commits[0]["time"]);
+            // A write of unknown kind: the walk ends there.
+            assert_eq!(commits.as_array().unwrap().len(), 2);
+            assert_eq!(answer["observation"]["base_rows"], json!(25));
+        }
+    }
+}
+
+fn manifest_of(table: &Table, version: u64) -> std::path::PathBuf {
+    let name = format!("{:020}.manifest", u64::MAX - version);
+    std::path::PathBuf::from(table.path())
+        .join("_versions")
+        .join(name)
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_that_leads_in_a_circle_is_corrupt_and_one_that_leads_nowhere_gone() {
+    let engine = engine();
+    for (target, expected) in [("itself", "corrupt"), ("nowhere", "gone")] {
+        let table = Table::keyed().await;
+        let known = observe(&engine, &table.path()).await["fingerprint"].clone();
+        let manifest = head_manifest(&table);
+        std::fs::remove_file(&manifest).unwrap();
+        let target = match target {
+            "itself" => manifest.clone(),
+            _ => manifest.with_extension("elsewhere"),
+        };
+        std::os::unix::fs::symlink(target, &manifest).unwrap();
+        let answer = observe_with(&engine, json!({ "uri": table.path() }), json!({})).await;
+        assert_eq!(answer["error"]["class"], json!(expected), "{answer}");
+        let answer = moved(&engine, &table.path(), &known, LIGHT).await;
+        assert_ne!(answer, "unchanged");
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_a_folder_never_reads_as_healthy() {
+    let engine = engine();
+    let table = Table::keyed().await;
+    let known = observe(&engine, &table.path()).await["fingerprint"].clone();
+    // In place of the head, then as its successor.
+    let (head, next) = (manifest_of(&table, 2), manifest_of(&table, 3));
+    let bytes = std::fs::read(&head).unwrap();
+    std::fs::remove_file(&head).unwrap();
+    std::fs::create_dir(&head).unwrap();
+    for _ in 0..2 {
+        let answer = observe_with(&engine, json!({ "uri": table.path() }), json!({})).await;
+        assert_eq!(answer["error"]["class"], json!("corrupt"), "{answer}");
+        assert_eq!(
+            moved(&engine, &table.path(), &known, LIGHT).await,
+            "unknown: corrupt"
+        );
+    }
+    std::fs::remove_dir(&head).unwrap();
+    std::fs::write(&head, bytes).unwrap();
+    std::fs::create_dir(&next).unwrap();
+    let answer = observe_with(&engine, json!({ "uri": table.path() }), json!({})).await;
+    assert_eq!(answer["error"]["class"], json!("corrupt"), "{answer}");
+    assert_eq!(
+        moved(&engine, &table.path(), &known, LIGHT).await,
+        "base version"
+    );
+}
+
+#[tokio::test]
+async fn a_stray_manifest_of_a_version_that_never_was_is_ignored() {
+    let engine = engine();
+    for seen in BOTH {
+        let table = Table::keyed().await;
+        let uri = table.uri(seen);
+        let before = observe(&engine, &uri).await["fingerprint"].clone();
+        std::fs::write(manifest_of(&table, 0), b"stray").unwrap();
+        for ways in [LIGHT, DEEP, LISTING] {
+            assert_eq!(moved(&engine, &uri, &before, ways).await, "unchanged");
+        }
+        assert_eq!(observe(&engine, &uri).await["fingerprint"], before);
+    }
+}
+
+#[tokio::test]
 async fn a_broken_shard_manifest_is_corrupt() {
     let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
     table.flush(shard, 100, 5).await;

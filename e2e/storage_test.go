@@ -283,7 +283,7 @@ func TestASourceThatCannotBeReadFailsTheRoundAndKeepsTheRows(t *testing.T) {
 	b.register("kept")
 	b.Worker()
 	b.Web()
-	require.EqualValues(t, 1, b.ListOf(b.Scan()).Total)
+	require.Equal(t, 1, b.ListOf(b.Scan()).Total)
 
 	registry, err := b.engine.List(context.Background(), b.DataDir+"/_registry.rollout.lance/", 0)
 	require.NoError(t, err)
@@ -296,7 +296,7 @@ func TestASourceThatCannotBeReadFailsTheRoundAndKeepsTheRows(t *testing.T) {
 
 	_, exit := b.TryClient("scan", "--wait", "--json")
 	require.NotZero(t, exit, "a fleet without its registry is not an empty fleet")
-	require.EqualValues(t, 1, b.List().Total)
+	require.Equal(t, 1, b.List().Total)
 	_, page := get(t, b.Server()+"/api/v1/experiments/kept")
 	require.Contains(t, page, `"kept"`)
 }

@@ -1,7 +1,7 @@
 package lance
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -46,7 +46,7 @@ func BenchmarkCallOfTheRealLibrary(b *testing.B) {
 func BenchmarkBody(b *testing.B) {
 	f := openFake(b)
 	for _, size := range []int{1 << 10, 1 << 20, 1 << 26} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
 			body := make([]byte, size)
 			b.SetBytes(int64(size))
 			for b.Loop() {

@@ -33,7 +33,7 @@ func TestEveryReplyIsCopiedAndFreedOnce(t *testing.T) {
 	_, err := f.Head(t.Context(), "/x")
 	require.ErrorIs(t, err, ErrGone)
 	assert.Panics(t, func() {
-		_ = f.call(t.Context(), "echo", "", 1, nil, func(_, _ []byte) error { panic("reader") })
+		_ = f.call(t.Context(), "echo", "", 1, nil, func(_, _ []byte) error { panic("reader") }) //nolint:forbidigo // that is what is tested
 	})
 
 	after := f.counts()
@@ -253,7 +253,7 @@ func TestArgumentsThatCannotBeMeantAreRefusedBeforeTheCall(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid, name)
 		_, jsonErr := json.Marshal(err.Error())
 		require.NoError(t, jsonErr)
-		assert.True(t, strings.ToValidUTF8(err.Error(), "?") == err.Error(), "%s: the message itself is valid utf-8", name)
+		assert.Equal(t, strings.ToValidUTF8(err.Error(), "?"), err.Error(), "%s: the message itself is valid utf-8", name)
 	}
 	js, _ := f.last()
 	assert.Empty(t, js, "nothing reached the library")

@@ -90,9 +90,9 @@ func (e *Error) Is(target error) bool {
 func isContextError(c Class, target error) bool {
 	switch c {
 	case Cancelled:
-		return target == context.Canceled
+		return errors.Is(target, context.Canceled)
 	case Timeout:
-		return target == context.DeadlineExceeded
+		return errors.Is(target, context.DeadlineExceeded)
 	}
 	return false
 }

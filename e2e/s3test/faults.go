@@ -12,6 +12,7 @@ import (
 // Fault is what happens to one request on its way to the server.
 type Fault int
 
+// What can happen to a request.
 const (
 	Pass   Fault = iota // nothing
 	Refuse              // 403, as for credentials that may not

@@ -72,7 +72,7 @@ var children = map[string]func(in *bufio.Reader){
 				bite[i] = 1
 			}
 			eaten = append(eaten, bite)
-			time.Sleep(5 * time.Millisecond) // slow enough to be seen growing
+			<-time.After(5 * time.Millisecond) // slow enough to be seen growing
 			if len(eaten) > 256 {
 				select {}
 			}

@@ -91,9 +91,10 @@ func (m *mergeRun) seal(ctx context.Context, tail lance.Tail) error {
 	return nil
 }
 
-// drain makes passes over one shard until nothing is left in it.
+// drain makes passes over one shard until what it began with is merged. A busy
+// writer flushes as fast as we merge: what came since is another run's.
 func (m *mergeRun) drain(ctx context.Context, shard string) error {
-	merged := false
+	merged, todo := false, int64(-1)
 	for {
 		pass, err := m.pass(ctx, shard)
 		if err != nil {
@@ -103,8 +104,12 @@ func (m *mergeRun) drain(ctx context.Context, shard string) error {
 			merged = true
 			m.result.Shards++
 		}
+		if todo < 0 {
+			todo = pass.Generations + pass.Left
+		}
+		todo -= pass.Generations
 		moved := pass.Generations > 0 || pass.Drained > 0
-		if pass.Refused != nil || pass.Left == 0 || !moved {
+		if pass.Refused != nil || pass.Left == 0 || todo <= 0 || !moved {
 			m.result.Left += pass.Left
 			return nil
 		}

@@ -45,6 +45,31 @@ func TestEveryShardIsMergedPassByPassUntilNothingIsPending(t *testing.T) {
 	require.Equal(t, 1, h.closed, "the process ends with the step")
 }
 
+func TestABusyWriterCannotKeepAMergeGoing(t *testing.T) {
+	w := newWorld("a")
+	pending := map[string]int64{s1: 20}
+	h := shards(w, pending)
+	merge, passes := h.merge, 0
+	h.merge = func(s lance.MergeSpec) (lance.Merged, error) {
+		if passes++; passes > 100 {
+			return lance.Merged{}, errors.New("it never ends")
+		}
+		r, err := merge(s)
+		if s.Shard == s1 {
+			pending[s1] += 8 // flushed meanwhile
+			r.Left = pending[s1]
+		}
+		return r, err
+	}
+
+	r, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, mergeIn())
+
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, r.Generations, int64(20), "what was there at the start")
+	require.Positive(t, r.Left)
+	require.False(t, r.More)
+}
+
 func TestARememberedMarkGoesWithEveryPass(t *testing.T) {
 	w := newWorld("a")
 	h := shards(w, map[string]int64{s1: 20})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"sort"
 	"testing"
@@ -32,8 +33,12 @@ func promised(t *testing.T, uri string) [][2]string {
 	t.Helper()
 	var kept map[string]string
 	python(t, &kept, "rows.py", "strand", uri)
-	pairs := make([][2]string, 0, len(kept))
-	for id, run := range kept {
+	return sorted(kept)
+}
+
+func sorted(rows map[string]string) [][2]string {
+	pairs := make([][2]string, 0, len(rows))
+	for id, run := range rows {
 		pairs = append(pairs, [2]string{id, run})
 	}
 	sort.Slice(pairs, func(i, j int) bool { return pairs[i][0] < pairs[j][0] })
@@ -124,4 +129,53 @@ func TestAWorkerKilledInTheMiddleOfRetirementsLosesNothing(t *testing.T) {
 
 func uriOf(f *fleettest.Fleet, name string) string {
 	return filepath.Join(f.DataDir, name+".rollout.lance")
+}
+
+// lived is what interop/live.py prints.
+type lived struct {
+	Acknowledged map[string]string `json:"acknowledged"`
+	Writes       int               `json:"writes"`
+	Errors       []string          `json:"errors"`
+}
+
+// Merging beside a busy writer of lance-context: none of its writes is refused, and
+// none of its rows is lost, doubled or set back.
+func TestMergingBesideALiveWriterLosesNothing(t *testing.T) {
+	const seconds = "20"
+	f := fleettest.New(t, cold()...)
+	uri := uriOf(f, "busy")
+	wrote := make(chan lived, 1)
+	go func() {
+		defer close(wrote)
+		var told lived
+		python(t, &told, "live.py", uri, seconds)
+		wrote <- told
+	}()
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(uri, "_mem_wal")); return err == nil }, patience, 10*time.Millisecond)
+	f.Worker()
+	f.Web()
+	f.Scan()
+
+	var told lived
+	var merges []int64 // versions of the base, merge by merge
+	for writing := true; writing; {
+		select {
+		case told = <-wrote:
+			writing = false
+		default:
+			if result := maintain(t, f, "optimize", "busy"); result.Outcome == "done" {
+				merges = append(merges, result.After.Version)
+			}
+		}
+	}
+	require.Empty(t, told.Errors, "the writer was disturbed")
+	require.Greater(t, told.Writes, 100)
+	require.Greater(t, len(merges), 3, "merges beside the writer")
+
+	<-time.After(1100 * time.Millisecond) // silent for a second
+	require.Equal(t, "done", maintain(t, f, "retire", "busy").Outcome)
+	there := readRows(t, uri)
+	require.Equal(t, sorted(told.Acknowledged), there.Base)
+	require.Equal(t, sorted(told.Acknowledged), there.Listed)
+	t.Logf("%d writes, %d rows, %d merges beside them, base versions %v", told.Writes, len(told.Acknowledged), len(merges), merges)
 }

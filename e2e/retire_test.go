@@ -170,7 +170,7 @@ func TestMergingBesideALiveWriterLosesNothing(t *testing.T) {
 	}
 	require.Empty(t, told.Errors, "the writer was disturbed")
 	require.Greater(t, told.Writes, 100)
-	require.Greater(t, len(merges), 3, "merges beside the writer")
+	require.Greater(t, len(merges), 1, "merges beside the writer")
 
 	<-time.After(1100 * time.Millisecond) // silent for a second
 	require.Equal(t, "done", maintain(t, f, "retire", "busy").Outcome)

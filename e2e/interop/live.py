@@ -10,6 +10,8 @@ import time
 
 from lance_context import RolloutStore
 
+PAUSE = 0.03  # seconds between writes: the machine is not its alone
+
 uri, seconds = sys.argv[1], float(sys.argv[2])
 store = RolloutStore.open(uri)
 acknowledged, errors, writes = {}, [], 0
@@ -33,5 +35,6 @@ while time.monotonic() < end:
             add({name: f"updated {writes}"})
     if writes % 3 == 0:
         store.flush()
+    time.sleep(PAUSE)
 store.flush()
 json.dump({"acknowledged": acknowledged, "writes": writes, "errors": errors}, sys.stdout)

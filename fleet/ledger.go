@@ -67,6 +67,7 @@ func (e LedgerEntry) Row() Row {
 	row.FragmentCount, row.LastCompaction, row.TotalCompactions = e.FragmentCount, e.LastCompaction, e.TotalCompactions
 	row.PendingWAL, row.PendingRows, row.TailEntries, row.StrandedEntries = 0, 0, -1, 0
 	row.RowsExact = e.RowCount >= 0
+	row.LastBaseWrite = e.LastWrite // at the latest: else our own last commit would look like a write
 	row.Fingerprint, row.Version = e.Evidence.Fingerprint, -1
 	if v := e.Evidence.Fingerprint.Version; v > 0 {
 		row.Version = int64(v)

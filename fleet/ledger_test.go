@@ -56,6 +56,15 @@ func TestTheRowOfARetiredExperimentShowsWhatTheEvidenceSaw(t *testing.T) {
 	assert.Equal(t, noon-min1, row.ObservedAt)
 }
 
+func TestARetiredExperimentThatIsObservedAgainLooksNoFresher(t *testing.T) {
+	row := retirement().Row()
+	o := same()
+	o.ManifestTime = noon - hour // our own compaction
+	assert.Equal(t, coldRow().LastWrite, Observed(exp1, &row, o, noon).LastWrite)
+	o.Fingerprint.Version, o.Commits = 8, []Commit{rewrite(8, noon)}
+	assert.Equal(t, coldRow().LastWrite, Observed(exp1, &row, o, noon).LastWrite)
+}
+
 func TestAnEntryIsLaterThanTheOneItFollowsWhateverTheClockSays(t *testing.T) {
 	e := retirement()
 	early := e.At - 5*min1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lancefleet/fleet"
@@ -43,7 +44,8 @@ type page struct {
 	inFull    []int     // indexes into exps: to be observed in full
 	retired   []retired // whose turn it is
 	rows      []fleet.Row
-	recounted int // observed although the base's version did not move
+	foreign   []fleet.Action // experiments that somebody else merges
+	recounted int            // observed although the base's version did not move
 	result    workflows.PageResult
 }
 
@@ -204,7 +206,31 @@ func (p *page) measured(i int, answer lance.ObserveResult) {
 	if prev != nil && prev.Known && prev.Fingerprint.Version == answer.Observation.Fingerprint.Version {
 		p.recounted++
 	}
-	p.rows = append(p.rows, fleet.Observed(p.exps[i], prev, *answer.Observation, p.scan.nowMS()))
+	row := fleet.Observed(p.exps[i], prev, *answer.Observation, p.scan.nowMS())
+	if drained := drainedByOthers(prev, row); len(drained) > 0 {
+		p.foreign = append(p.foreign, p.scan.foreignAction(p.in.Round.ID, prev, row, drained))
+	}
+	p.rows = append(p.rows, row)
+}
+
+// drainedByOthers names the shards of which somebody else merged generations since
+// prev was observed.
+func drainedByOthers(prev *fleet.Row, row fleet.Row) []string {
+	if prev == nil || !prev.Known || prev.URI != row.URI {
+		return nil
+	}
+	return fleet.DrainedByOthers(prev.Shards, row.Shards)
+}
+
+// foreignAction tells the journal, which remembers it for the decisions to come.
+func (a *Scan) foreignAction(runID string, prev *fleet.Row, row fleet.Row, shards []string) fleet.Action {
+	after := fleet.FactsOf(&row)
+	after.ForeignDrain = true
+	return fleet.Action{
+		ID: actionID(runID, row.ID, fleet.ActForeign), At: a.nowMS(), Kind: fleet.ActForeign, Target: row.ID.String(), Outcome: fleet.OutcomeDone,
+		Why:    "generations of shard " + strings.Join(shards, ", ") + " were merged by somebody else: live shards are left to them",
+		Before: fleet.FactsOf(prev).Text(), After: after.Text(), RunID: runID,
+	}
 }
 
 func (p *page) failed(i int, err *lance.Error) {
@@ -244,6 +270,11 @@ func (p *page) roundsPerHour() int64 {
 func (p *page) stage(ctx context.Context) error {
 	p.scan.Metrics.PageDone(p.result.Observed, p.result.Skipped)
 	p.scan.Metrics.PendingRecounted(p.recounted)
+	if len(p.foreign) > 0 {
+		if err := p.scan.Journal.Append(ctx, p.foreign...); err != nil {
+			return fmt.Errorf("journal %d foreign merges: %w", len(p.foreign), err)
+		}
+	}
 	if len(p.rows) == 0 {
 		return nil
 	}

@@ -99,7 +99,8 @@ func (a *Maintenance) look(ctx context.Context, exp fleet.Experiment) (looked, e
 	}
 	was := looked{entry: ledger.Get(exp.ID)}
 	prev, known := stats.Row(exp.ID)
-	if !known && was.entry != nil {
+	retired := fleet.StateOf(prev, was.entry) == fleet.Retired
+	if retired && !known {
 		row := was.entry.Row()
 		prev = &row
 	}
@@ -108,10 +109,23 @@ func (a *Maintenance) look(ctx context.Context, exp fleet.Experiment) (looked, e
 		return looked{}, err
 	}
 	was.row = fleet.Observed(exp, prev, *observation, a.Scan.nowMS())
-	if known && prev.URI == exp.URI {
-		was.drainedByOthers = len(fleet.DrainedByOthers(prev.Shards, was.row.Shards)) > 0
+	if retired {
+		was.row.LastWrite = lastWriteOfRetired(*was.entry, exp, *observation, was.row.LastWrite)
+	}
+	if known {
+		was.drainedByOthers = len(drainedByOthers(prev, was.row)) > 0
 	}
 	return was, nil
+}
+
+// lastWriteOfRetired is later than the ledger's exactly if it was written since:
+// positions and versions tell, since clocks may differ.
+func lastWriteOfRetired(entry fleet.LedgerEntry, exp fleet.Experiment, o fleet.Observation, observed int64) int64 {
+	verdict, _ := fleet.OnRetiredObservation(entry, o)
+	if verdict == fleet.Write || exp.URI != entry.URI {
+		return max(observed, entry.LastWrite+1)
+	}
+	return entry.LastWrite
 }
 
 // observeOne measures one experiment in full.
@@ -133,15 +147,17 @@ func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, w
 		p.Reason = "retired, and not written since"
 		return
 	}
-	d := decision(in, was.row, policy, history, a.Scan.nowMS())
+	wishes, d := decision(in, was.row, policy, history, a.Scan.nowMS())
 	p.Reason = d.Reason
 	p.Due = d.Action != fleet.DoNothing
 	p.Refused = !p.Due && d.Held != ""
+	p.NoMerge = was.row.PendingWAL == 0 && was.row.TailEntries == 0 ||
+		in.Action == workflows.ActionOptimize && wishes.Merge.Action == fleet.DoNothing
 }
 
 // decision is about what the run was started for. A person who asks for it has it
 // done now: see fleet.AskedFor.
-func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, history fleet.History, now int64) fleet.Decision {
+func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, history fleet.History, now int64) (fleet.Wishes, fleet.Decision) {
 	if in.Args.By != "" {
 		policy, history = fleet.AskedFor(policy, history)
 	}
@@ -149,13 +165,13 @@ func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, his
 	switch in.Action {
 	case workflows.ActionRetire:
 		if in.Args.Force {
-			return fleet.DecideForced(row, policy, history, now)
+			return wishes, fleet.DecideForced(row, policy, history, now)
 		}
-		return wishes.Retire
+		return wishes, wishes.Retire
 	case workflows.ActionSeal:
-		return sealDecision(in.Args.Shard, row, policy)
+		return wishes, sealDecision(in.Args.Shard, row, policy)
 	}
-	return either(wishes.Merge, wishes.Compact)
+	return wishes, either(wishes.Merge, wishes.Compact)
 }
 
 // either is what is due of two decisions, else why neither is.

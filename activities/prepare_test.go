@@ -108,6 +108,52 @@ func TestARetiredOneThatNobodyWroteIsNotRetiredAgain(t *testing.T) {
 	require.Equal(t, "retired, and not written since", p.Reason)
 }
 
+func TestACompactionDoesNotWaitForASlotToMergeIn(t *testing.T) {
+	shard := fleet.Shard{ShardMark: fleet.ShardMark{ID: s1}, CurrentGeneration: 9, NewestEntryTime: 1}
+	for name, c := range map[string]struct {
+		action         string
+		pending, tails int64
+		noMerge        bool
+	}{
+		"optimize, nothing pending":       {workflows.ActionOptimize, 0, 0, true},
+		"optimize, too little to merge":   {workflows.ActionOptimize, 1, 0, true},
+		"optimize, enough to merge":       {workflows.ActionOptimize, 8, 0, false},
+		"retire, nothing at all":          {workflows.ActionRetire, 0, 0, true},
+		"retire, one generation":          {workflows.ActionRetire, 1, 0, false},
+		"retire, entries past the cursor": {workflows.ActionRetire, 0, 3, false},
+		"retire, perhaps entries past it": {workflows.ActionRetire, 0, -1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			age := 2 * time.Hour
+			if c.action == workflows.ActionRetire {
+				age = week + time.Hour
+			}
+			w := cold(age, "a")
+			good := w.observe
+			w.observe = func(target lance.ObserveTarget) lance.ObserveResult {
+				r, s := good(target), shard
+				s.Pending, s.TailEntries = c.pending, c.tails
+				r.Observation.Shards = []fleet.Shard{s}
+				return r
+			}
+			p := prepare(t, w.maintenance(nil), c.action, nil)
+			require.True(t, p.Due, p.Reason)
+			require.Equal(t, c.noMerge, p.NoMerge)
+		})
+	}
+}
+
+func TestALookTellsARetiredOneThatIsWrittenFromOneThatIsNot(t *testing.T) {
+	w := newWorld("a").retire("a", 2)
+	w.maintainedByOthers()
+	p := prepare(t, w.maintenance(nil), workflows.ActionRetire, func(a *workflows.MaintenanceArgs) { a.Force, a.By = true, "alice" })
+	require.Equal(t, "retired, and not written since", p.Reason)
+
+	w.writtenTo()
+	p = prepare(t, w.maintenance(nil), workflows.ActionRetire, func(a *workflows.MaintenanceArgs) { a.Force, a.By = true, "alice" })
+	require.True(t, p.Due, p.Reason)
+}
+
 func TestAnExperimentThatNoSourceNamesIsRefused(t *testing.T) {
 	w := cold(week, "b")
 	p := prepare(t, w.maintenance(nil), workflows.ActionRetire, nil)

@@ -264,6 +264,28 @@ func TestARefreshAfterMaintenanceStoresTheRowUnlessItIsRetired(t *testing.T) {
 	require.Zero(t, w.head().Version)
 }
 
+func TestSomebodyElsesMergeIsNoticedByARoundAndRemembered(t *testing.T) {
+	w := newWorld("a")
+	look := func(pending int64, mark uint64) {
+		w.observe = func(lance.ObserveTarget) lance.ObserveResult {
+			o := w.observation(2)
+			o.Shards = []fleet.Shard{{ShardMark: fleet.ShardMark{ID: s1}, Pending: pending, CompactedMark: mark, CurrentGeneration: 20}}
+			return lance.ObserveResult{Observation: o}
+		}
+		w.probe = func(lance.ProbeTarget) lance.ProbeResult { return lance.ProbeResult{State: lance.Changed} }
+		w.now = w.now.Add(time.Minute)
+		_, err := do[workflows.CommitResult](t, w.scan().CommitRound, stagedRound(t, w))
+		require.NoError(t, err)
+	}
+	look(10, 2)
+	look(4, 8) // merged by us: the mark moved
+	require.Empty(t, w.journal)
+	look(1, 8)
+	require.Equal(t, fleet.ActForeign, w.journal[0].Kind)
+	require.Contains(t, w.journal[0].Why, s1)
+	require.True(t, fleet.Histories(w.journal)[exp("a").ID].ForeignDrain)
+}
+
 func TestAWriteThatOnlyTheLogShowsIsCounted(t *testing.T) {
 	w := newWorld("a", "b").seen()
 	w.probe = func(lance.ProbeTarget) lance.ProbeResult { return lance.ProbeResult{State: lance.Changed} }

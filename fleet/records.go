@@ -34,7 +34,8 @@ const (
 	ActWake     = "wake"
 	ActSeal     = "seal"
 	ActSweep    = "sweep"
-	ActTables   = "tables" // upkeep of our own tables
+	ActTables   = "tables"        // upkeep of our own tables
+	ActForeign  = "foreign_merge" // somebody else was seen to merge: live shards are left to them
 )
 
 // Outcomes of an Action.

@@ -61,6 +61,7 @@ type Prepared struct {
 	Due     bool              `json:"due"`
 	Refused bool              `json:"refused"` // not due because something stands in the way
 	Reason  string            `json:"reason"`
+	NoMerge bool              `json:"no_merge"` // nothing to merge, or not enough to be worth it
 	Target  Target            `json:"target"`
 	Facts   fleet.Facts       `json:"facts"`           // as observed now
 	Marks   map[string]uint64 `json:"marks,omitempty"` // by shard, as the journal remembers them

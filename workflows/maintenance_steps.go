@@ -17,8 +17,13 @@ const (
 	refusalsTold = 8   // sentences of one step
 )
 
-// mergeWAL drains every shard, orphans included.
+// mergeWAL drains every shard, orphans included. Where there is nothing to merge it
+// does not wait for a slot: a compaction never stands behind other experiments'
+// merges.
 func (m *maintenance) mergeWAL(ctx workflow.Context) (told, error) {
+	if m.prepared.NoMerge {
+		return told{}, nil
+	}
 	in := MergeInput{Target: m.prepared.Target, Limits: m.prepared.Limits, Marks: m.prepared.Marks}
 	var sum MergeResult
 	for range callsPerStep {

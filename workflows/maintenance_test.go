@@ -475,6 +475,16 @@ func TestAnEmptyPlanIsRememberedWithItsVersionAndOptions(t *testing.T) {
 	require.Equal(t, "options", result.After.NoOpOptions)
 }
 
+func TestWhereThereIsNothingToMergeNoSlotIsWaitedFor(t *testing.T) {
+	u := cold()
+	u.prepared.NoMerge = true
+	result, err, _ := retire(t, u)
+	require.NoError(t, err)
+	require.Equal(t, workflows.OutcomeDone, result.Outcome)
+	require.NotContains(t, u.called, workflows.MergeWALName)
+	require.Contains(t, u.called, workflows.VerifyName)
+}
+
 func TestWithoutAPolicyForItNothingIsCompactedOrCleanedUp(t *testing.T) {
 	u := cold()
 	u.prepared.Limits.CompactFragments, u.prepared.Limits.CleanupOlderThan = 0, 0

@@ -87,7 +87,9 @@ func (a *Maintenance) unmoved(ctx context.Context, in workflows.DropInput) (row 
 	return was.row, "", nil
 }
 
-// deepProbe leaves nothing out that can be asked cheaply.
+// deepProbe leaves nothing out that can be asked cheaply. Versions are listed, not
+// looked for one by one: a tag made since the evidence can hold its version while
+// the one after it was written and cleaned up, and nothing else would ever tell.
 func deepProbe(uri string, f fleet.Fingerprint) lance.ProbeTarget {
-	return lance.ProbeTarget{URI: uri, Fingerprint: f, Deep: true, ListVersions: f.Refs || f.Gaps}
+	return lance.ProbeTarget{URI: uri, Fingerprint: f, Deep: true, ListVersions: true}
 }

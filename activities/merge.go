@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"lancefleet/lance"
@@ -45,6 +47,7 @@ func (m *mergeRun) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("classify the WAL tails of %s: %w", m.in.Target.ID, err)
 	}
+	oldestFirst(tails)
 	for i, tail := range tails {
 		m.lease.report(Progress{Step: "merge shard " + tail.Shard, Done: i, Of: len(tails)})
 		if err := m.shard(ctx, tail); err != nil {
@@ -55,6 +58,12 @@ func (m *mergeRun) run(ctx context.Context) error {
 		}
 	}
 	return m.count(ctx, tails)
+}
+
+// oldestFirst orders shards by when they were last written: where two of them hold
+// the same key, the one written later shall have the last word.
+func oldestFirst(tails []lance.Tail) {
+	slices.SortStableFunc(tails, func(a, b lance.Tail) int { return cmp.Compare(a.NewestTime, b.NewestTime) })
 }
 
 // shard seals one shard if it has stranded entries, and merges what is pending.

@@ -70,6 +70,19 @@ func TestABusyWriterCannotKeepAMergeGoing(t *testing.T) {
 	require.False(t, r.More)
 }
 
+func TestTheShardThatWasWrittenLastIsMergedLast(t *testing.T) {
+	w := newWorld("a")
+	h := shards(w, map[string]int64{s1: 1, s2: 1})
+	h.tails = func() ([]lance.Tail, error) {
+		return []lance.Tail{{Shard: s1, NewestTime: 2000}, {Shard: s2, NewestTime: 1000}}, nil
+	}
+
+	_, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, mergeIn())
+
+	require.NoError(t, err)
+	require.Equal(t, []string{"classify", "merge " + s2, "merge " + s1, "classify"}, h.calls)
+}
+
 func TestARememberedMarkGoesWithEveryPass(t *testing.T) {
 	w := newWorld("a")
 	h := shards(w, map[string]int64{s1: 20})

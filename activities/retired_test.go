@@ -58,6 +58,7 @@ func TestARetiredExperimentIsAskedDeepOnceAnHourAndElseNotAtAll(t *testing.T) {
 		require.Empty(t, r.Staged)
 		for _, p := range w.probes {
 			require.True(t, p.Deep)
+			require.True(t, p.ListVersions, "a tag made since may hold the version")
 			require.Equal(t, w.evidence(2).Fingerprint, p.Fingerprint)
 			asked[p.URI]++
 		}

@@ -119,8 +119,12 @@ func DrainedByOthers(before, after []Shard) []string {
 		if !known || s.Epoch < old.Epoch || s.CurrentGeneration < old.CurrentGeneration || s.CompactedMark < old.CompactedMark {
 			continue
 		}
+		if old.Pending < 0 || s.Pending < 0 {
+			continue
+		}
 		merged := int64(s.CompactedMark - old.CompactedMark)
-		if s.Pending >= 0 && s.Pending < old.Pending-merged {
+		flushed := int64(s.CurrentGeneration - old.CurrentGeneration)
+		if s.Pending < old.Pending+flushed-merged {
 			drained = append(drained, s.ID)
 		}
 	}

@@ -25,7 +25,7 @@ type Started struct {
 	AlreadyRunning bool   `json:"already_running"` // it had begun before the call
 }
 
-// ErrNoSchedule: no worker of this fleet has ever run against this Temporal, so
+// ErrNoSchedule means that no worker of this fleet has ever run against this Temporal, so
 // nobody knows what a round should look at.
 var ErrNoSchedule = errors.New("there is no schedule: start a worker of this fleet first")
 
@@ -75,11 +75,11 @@ func (c *Control) Round(ctx context.Context, workflowID, runID string) (*fleet.R
 	if !c.isRound(workflowID) {
 		return nil, &Error{Class: ClassGone, Op: "round", ID: id, Err: errors.New("not a round of this fleet")}
 	}
-	d, err := c.client.DescribeWorkflowExecution(ctx, workflowID, runID)
+	d, err := c.client.DescribeWorkflow(ctx, workflowID, runID)
 	if err != nil {
 		return nil, wrap("describe round", id, err)
 	}
-	if d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if d.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil, nil
 	}
 	record, err := c.WaitRound(ctx, Started{WorkflowID: workflowID, RunID: runID})
@@ -96,14 +96,14 @@ func (c *Control) isRound(workflowID string) bool {
 
 // ScanNowRunning says whether a directly started round runs.
 func (c *Control) ScanNowRunning(ctx context.Context) (bool, error) {
-	d, err := c.client.DescribeWorkflowExecution(ctx, c.names.ScanNow(), "")
+	d, err := c.client.DescribeWorkflow(ctx, c.names.ScanNow(), "")
 	if isGone(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, wrap("describe round", c.names.ScanNow(), err)
 	}
-	return d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	return d.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 // scanArgs asks the schedule what a round should look at. A busy server may let one

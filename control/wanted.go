@@ -38,7 +38,7 @@ func newWanted(names workflows.Names, args workflows.ScanArgs) wantedSchedule {
 // hash tells two wanted schedules apart. It is kept in an argument of the action,
 // because the server gives back what it stored in a form of its own.
 func (w wantedSchedule) hash() string {
-	text, _ := json.Marshal(struct { // plain values: they always encode
+	text, _ := json.Marshal(struct { //nolint:errchkjson // plain values: they always encode
 		Args    workflows.ScanArgs
 		Queue   string
 		Catchup time.Duration

@@ -78,7 +78,7 @@ func (f *Facts) UnmarshalJSON(text []byte) error {
 
 // Text is the form in which the journal keeps them.
 func (f Facts) Text() string {
-	text, _ := json.Marshal(f) // numbers, words and a map of them: can't fail
+	text, _ := json.Marshal(f) //nolint:errchkjson // numbers, words and a map of them: can't fail
 	return string(text)
 }
 

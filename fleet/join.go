@@ -75,8 +75,8 @@ func withFailureOf(row, from Row) Row {
 // compareText is the slow last resort, over what only an observation tells: what
 // Join takes from elsewhere must not decide. Rows are plain values: they encode.
 func compareText(a, b Row) int {
-	left, _ := json.Marshal(observedOnly(a))
-	right, _ := json.Marshal(observedOnly(b))
+	left, _ := json.Marshal(observedOnly(a))  //nolint:errchkjson // plain values
+	right, _ := json.Marshal(observedOnly(b)) //nolint:errchkjson // plain values
 	return slices.Compare(left, right)
 }
 

@@ -45,7 +45,7 @@ type LedgerEntry struct {
 // Key makes an append that is tried again recognisable: one run retires or
 // returns an experiment once, and renews its evidence once per moment.
 func (e LedgerEntry) Key() string {
-	key := e.RunID + "/" + e.ID.String() + "/" + string(e.State)
+	key := e.RunID + "/" + e.String() + "/" + string(e.State)
 	if e.Renewal() {
 		key += "/renewed/" + itoa(e.At)
 	}

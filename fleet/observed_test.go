@@ -93,7 +93,7 @@ func TestAnObservationEndsAFailure(t *testing.T) {
 	failed := Failed(exp1, nil, "corrupt", "truncated manifest", 50, DefaultBackoff(0))
 	row := Observed(exp1, &failed, Observation{ObservedAt: 60}, 61)
 	assert.False(t, row.Failing())
-	assert.Zero(t, row.ErrorClass)
+	assert.Empty(t, row.ErrorClass)
 	assert.Zero(t, row.NextAttemptAt)
 }
 

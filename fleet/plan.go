@@ -64,7 +64,7 @@ func Plan(in PlanInput) PlanOutput {
 	p.choose(DoMerge, in.Budgets.Merge)
 	p.choose(DoCompact, in.Budgets.Compact)
 	p.wait()
-	slices.SortFunc(p.out.Blocked, func(a, b Blocked) int { return a.ID.Compare(b.ID) })
+	slices.SortFunc(p.out.Blocked, func(a, b Blocked) int { return a.Compare(b.ID) })
 	return p.out
 }
 
@@ -86,7 +86,7 @@ func (c candidate) compare(o candidate) int {
 	return cmp.Or(
 		cmp.Compare(count(c.failing), count(o.failing)),
 		cmp.Compare(o.Score, c.Score),
-		c.ID.Compare(o.ID),
+		c.Compare(o.ID),
 	)
 }
 

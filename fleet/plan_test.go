@@ -233,13 +233,13 @@ func TestNoKindStarvesAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := planOf()
 		in.Budgets = Budgets{2, 2, 2}
-		make := map[Todo]func(string, int64) Row{DoMerge: merging, DoCompact: compacting, DoRetire: retiring}
+		rowOf := map[Todo]func(string, int64) Row{DoMerge: merging, DoCompact: compacting, DoRetire: retiring}
 		kinds := []Todo{DoMerge, DoCompact, DoRetire}
 		due := map[Todo]int{}
 		for _, kind := range kinds {
 			due[kind] = rapid.IntRange(0, 6).Draw(t, string(kind))
 			for i := range due[kind] {
-				in.Rows = append(in.Rows, make[kind](string(kind)+strconv.Itoa(i), rapid.Int64Range(16, 5000).Draw(t, "how bad")))
+				in.Rows = append(in.Rows, rowOf[kind](string(kind)+strconv.Itoa(i), rapid.Int64Range(16, 5000).Draw(t, "how bad")))
 			}
 		}
 		out := Plan(in)

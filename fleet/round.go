@@ -199,7 +199,7 @@ func (m *merger) stale() bool {
 }
 
 func (m *merger) sorted() []Row {
-	order := slices.SortedFunc(maps.Values(m.rows), func(a, b *Row) int { return a.ID.Compare(b.ID) })
+	order := slices.SortedFunc(maps.Values(m.rows), func(a, b *Row) int { return a.Compare(b.ID) })
 	rows := make([]Row, len(order))
 	for i, row := range order {
 		rows[i] = *row

@@ -3,8 +3,8 @@ package metrics_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -83,14 +83,14 @@ func full() *state {
 func register(t *testing.T, m *metrics.Metrics, s *state, clock *time.Time) {
 	t.Helper()
 	require.NoError(t, m.RegisterShared(s, metrics.SharedOptions{
-		Prices: fleet.DefaultPriceSheet(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Prices: fleet.DefaultPriceSheet(), Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return *clock },
 	}))
 }
 
 func scrape(m *metrics.Metrics) string {
 	answer := httptest.NewRecorder()
-	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }
 
@@ -155,7 +155,7 @@ func TestAStormOfScrapesReadsTheStateOnce(t *testing.T) {
 func TestEveryMetricHasHelpAndTypeAndNoneNamesAnExperiment(t *testing.T) {
 	m, clock := metrics.New(), time.UnixMilli(now)
 	register(t, m, full(), &clock)
-	handler, err := m.TemporalHandler(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	handler, err := m.TemporalHandler(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	handler.Counter("temporal_request").Inc(1)
 	m.ObserveHTTP("GET", "/api/v1/experiments/{name}", 200, time.Second)
@@ -177,7 +177,7 @@ func TestEveryMetricHasHelpAndTypeAndNoneNamesAnExperiment(t *testing.T) {
 
 func TestTemporalsMetricsStandBesideOursInSeconds(t *testing.T) {
 	m := metrics.New()
-	handler, err := m.TemporalHandler(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	handler, err := m.TemporalHandler(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	tagged := handler.WithTags(map[string]string{"operation": "PollWorkflowTaskQueue"})
 	tagged.Counter("temporal_long_request").Inc(3)

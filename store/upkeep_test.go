@@ -2,7 +2,7 @@ package store_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -59,7 +59,7 @@ func upkeepKeeps(t *testing.T, b *backend) {
 	s, stats := newStats(b)
 	for i := range 20 {
 		require.NoError(t, ledger.Append(t.Context(), retirement(i, int64(i))))
-		require.NoError(t, journal.Append(t.Context(), fleet.Action{ID: fmt.Sprint(i), At: int64(i), Kind: fleet.ActRetire, Target: experiment(i).ID.String()}))
+		require.NoError(t, journal.Append(t.Context(), fleet.Action{ID: strconv.Itoa(i), At: int64(i), Kind: fleet.ActRetire, Target: experiment(i).ID.String()}))
 		require.NoError(t, rounds.Append(t.Context(), round(int64(i))))
 		require.NoError(t, samples.Append(t.Context(), fleet.Sample{ID: experiment(1).ID, At: int64(i)}))
 		commit(t, stats, latest(t, s), observedRows(i+1, int64(i)))
@@ -190,7 +190,7 @@ func grown(t *testing.T) *backend {
 	b := memoryBackend()
 	for i := range 10 {
 		require.NoError(t, newLedger(b).Append(t.Context(), retirement(i, int64(i))))
-		require.NoError(t, newJournal(b).Append(t.Context(), fleet.Action{ID: fmt.Sprint(i), At: int64(i)}))
+		require.NoError(t, newJournal(b).Append(t.Context(), fleet.Action{ID: strconv.Itoa(i), At: int64(i)}))
 	}
 	settle(t)
 	return b

@@ -16,7 +16,7 @@ import (
 // abiVersion is the only version of the native library's interface this package
 // speaks. It climbs with every change of native/README.md that old callers would
 // not survive.
-const abiVersion = 1
+const abiVersion = 2
 
 // EnvLibrary names the environment variable with the path of the native library.
 const EnvLibrary = "LANCEFLEET_NATIVE"

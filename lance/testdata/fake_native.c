@@ -12,7 +12,7 @@
 #include <string.h>
 
 #ifndef ABI
-#define ABI 1
+#define ABI 2
 #endif
 
 typedef struct {

@@ -167,6 +167,14 @@ impl Engine {
         Self::new(storage_options)
     }
 
+    /// An engine whose stores a test has its hands in.
+    #[cfg(test)]
+    pub fn wrapped(around: Arc<dyn lance_io::object_store::WrappingObjectStore>) -> Self {
+        let mut engine = Self::new(HashMap::new());
+        engine.params.object_store_wrapper = Some(around);
+        engine
+    }
+
     /// The shared session. It caches nothing.
     pub fn session(&self) -> Arc<Session> {
         self.session.clone()

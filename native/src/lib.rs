@@ -15,10 +15,12 @@ mod engine;
 mod error;
 mod fingerprint;
 mod fresh;
+mod generation;
 mod hanging;
 mod local;
 mod maintain;
 mod maker;
+mod merge;
 mod objects;
 mod observe;
 mod preview;
@@ -46,7 +48,7 @@ use crate::call::{Call, Reply};
 use crate::error::{Class, Fault};
 
 /// Raised whenever a symbol, a struct or the meaning of an operation changes.
-const ABI_VERSION: u32 = 1;
+const ABI_VERSION: u32 = 2;
 
 /// Status of a call whose reply holds an error.
 const FAILED: i32 = 1;

@@ -52,6 +52,8 @@ use crate::engine::Engine;
 use crate::error::Fault;
 
 pub use fleet::make_fleet;
+#[cfg(test)]
+pub(crate) use wal::{Put, write_generations};
 pub use writes::make_writes;
 
 /// What an experiment is like.

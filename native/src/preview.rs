@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::error::Fault;
 use crate::fresh::Fresh;
 use crate::maintain::{self, Refusal};
+use crate::merge;
 use crate::observe;
 use crate::shard::Shard;
 use crate::tail::{self, Tail};
@@ -70,13 +71,15 @@ async fn look(engine: &Engine, uri: &str, request: &AskPreview) -> Result<Previe
         min_fragments: request.min_fragments,
         ..Wanted::default()
     };
-    let mut merge = Vec::new();
+    let mut planned = Vec::new();
     for shard in seen.shards.iter().filter(|one| one.pending > 0) {
-        let remembered = request.remembered_marks.get(&shard.mark.id);
-        merge.push(of_shard(shard, refusal(&fresh, shard, remembered.copied())));
+        let id = shard.mark.id;
+        let remembered = request.remembered_marks.get(&id).copied();
+        let refused = merge::refusal(engine, uri, id, remembered.unwrap_or(0)).await?;
+        planned.push(of_shard(shard, refused));
     }
     Ok(Preview {
-        merge,
+        merge: planned,
         compact: compact::preview(&fresh.base, wanted).await?,
         versions: versions::preview(&fresh.base, request.older_than_ms).await?,
         blocking: verify::blocking(&seen, &fresh, &tails),
@@ -92,8 +95,4 @@ fn of_shard(shard: &Shard, refused: Option<Refusal>) -> MergePreview {
         rows: shard.pending_rows,
         bytes: shard.pending_bytes,
     }
-}
-
-fn refusal(_fresh: &Fresh<'_>, _shard: &Shard, _remembered: Option<u64>) -> Option<Refusal> {
-    None
 }

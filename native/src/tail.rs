@@ -32,7 +32,7 @@ use crate::shard::Shards;
 pub use content::key_digests;
 pub use examine::{Examined, Place, Targets};
 use history::NAMED_MAX;
-pub use history::{Checked, Drain, Drains, PROPERTY, drains};
+pub use history::{Checked, Drain, Drains, PROPERTY, drains, record};
 pub use judge::{Judged, State, covered_through as covered_by};
 pub use shape::Shape;
 

@@ -103,7 +103,7 @@ fn exists_is_conflict(fault: Fault) -> Fault {
 
 /// What became of a transaction, as the head tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     Landed(u64),
     /// Not in the ancestry of this head (0: there is no table).
     Absent(u64),
@@ -135,7 +135,7 @@ fn judge(after: u64, said: Result<u64, Fault>, fate: Result<Fate, Fault>) -> Res
 }
 
 /// Looks for a transaction made on version `after` in the ancestry of the head.
-pub(super) async fn fate(
+pub(crate) async fn fate(
     engine: &Engine,
     uri: &str,
     after: u64,
@@ -201,7 +201,7 @@ pub(crate) async fn commit(
     Ok(Box::pin(commit.execute(transaction)).await?)
 }
 
-fn commit_builder<'a>(
+pub(crate) fn commit_builder<'a>(
     engine: &Engine,
     destination: WriteDestination<'a>,
 ) -> Result<CommitBuilder<'a>, Fault> {

@@ -6,6 +6,7 @@ mod abi;
 mod compact;
 mod history;
 mod measured;
+mod merge;
 mod moved;
 mod seal;
 mod shards;

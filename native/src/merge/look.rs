@@ -1,0 +1,178 @@
+//! What a pass starts from: the shard's manifest, then the base and its marks,
+//! read anew; and what speaks against touching them.
+
+use std::sync::Arc;
+
+use lance::Dataset;
+use lance::dataset::mem_wal::{DatasetMemWalExt, ShardManifestStore};
+use lance_index::mem_wal::{ShardManifest, ShardStatus, SsTable};
+use uuid::Uuid;
+
+use crate::engine::Engine;
+use crate::error::Fault;
+use crate::maintain::Refusal;
+use crate::tail;
+
+const RESTARTED: &str = "restarted_counter";
+
+/// One shard of one table at one moment.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub shard: Uuid,
+    /// None: a folder without a manifest, or none at all.
+    pub manifest: Option<ShardManifest>,
+    pub base: Arc<Dataset>,
+    /// Last generation that is in the base; 0: none.
+    pub mark: u64,
+    /// The base can record marks.
+    pub records_marks: bool,
+}
+
+impl Look {
+    /// The manifest first: another attempt commits to the base and then takes
+    /// generations out of the manifest. So what moves in between is seen as
+    /// pending and the marks, read later, tell that it is not.
+    pub async fn new(engine: &Engine, uri: &str, shard: Uuid) -> Result<Self, Fault> {
+        let manifest = latest_manifest(engine, uri, shard).await?;
+        let base = engine.open(uri, None).await?;
+        let details = base.mem_wal_index_details().await?;
+        let marks = details.iter().flat_map(|one| &one.compacted_sstables);
+        let own = marks.filter(|mark| mark.shard_id == shard);
+        Ok(Self {
+            shard,
+            manifest,
+            mark: own.map(|mark| mark.generation).max().unwrap_or(0),
+            records_marks: details.is_some(),
+            base: Arc::new(base),
+        })
+    }
+
+    /// Why this shard must not be touched. `remembered`: the newest mark that
+    /// anybody has seen.
+    pub async fn refusal(
+        &self,
+        engine: &Engine,
+        uri: &str,
+        remembered: u64,
+    ) -> Result<Option<Refusal>, Fault> {
+        if let Some(refused) = refusal(self, remembered) {
+            return Ok(Some(refused));
+        }
+        Ok(match self.is_made_anew(engine, uri).await? {
+            true => Some(Refusal::new(
+                RESTARTED,
+                format!(
+                    "shard {} was removed and made anew since generations up to {} were merged: \
+                     its generations can't be told from those by their numbers",
+                    self.shard, self.mark
+                ),
+            )),
+            false => None,
+        })
+    }
+
+    /// Whether the shard's manifest is older than one that our last commit speaks
+    /// of. Its counter may have gone past the mark by now, and then generations
+    /// would be taken for merged that never were.
+    async fn is_made_anew(&self, engine: &Engine, uri: &str) -> Result<bool, Fault> {
+        let listed = |one: &&ShardManifest| !one.sstables.is_empty();
+        let Some(manifest) = self.manifest.as_ref().filter(listed) else {
+            return Ok(false);
+        };
+        if self.mark == 0 {
+            return Ok(false);
+        }
+        let record = tail::record(&self.base, self.shard).await?;
+        let known = record.map_or(0, |record| record.checked.manifest);
+        if known <= manifest.version {
+            return Ok(false);
+        }
+        // It was read before the base: perhaps it only moved on in between.
+        let latest = latest_manifest(engine, uri, self.shard).await?;
+        Ok(latest.is_none_or(|latest| latest.version < known))
+    }
+
+    /// Generations above the mark, oldest first. A flush may list one folder
+    /// twice after an ambiguous PUT: it counts once.
+    pub fn pending(&self) -> Vec<SsTable> {
+        self.listed(|generation| generation > self.mark)
+    }
+
+    /// Generations that are in the base and still listed: whoever merged them
+    /// died before draining them.
+    pub fn merged(&self) -> Vec<SsTable> {
+        self.listed(|generation| generation <= self.mark)
+    }
+
+    fn listed(&self, wanted: impl Fn(u64) -> bool) -> Vec<SsTable> {
+        let listed = self.manifest.iter().flat_map(|one| &one.sstables);
+        let mut listed: Vec<SsTable> = listed
+            .filter(|one| wanted(one.generation))
+            .cloned()
+            .collect();
+        listed.sort_by(|a, b| (a.generation, &a.path).cmp(&(b.generation, &b.path)));
+        listed.dedup_by(|a, b| a.path == b.path);
+        listed
+    }
+}
+
+async fn latest_manifest(
+    engine: &Engine,
+    uri: &str,
+    shard: Uuid,
+) -> Result<Option<ShardManifest>, Fault> {
+    let (store, path) = engine.store(uri).await?;
+    let manifests = ShardManifestStore::new(store, &path, shard, 1);
+    Ok(manifests.latest().await?)
+}
+
+/// As far as manifest and mark tell.
+fn refusal(look: &Look, remembered: u64) -> Option<Refusal> {
+    let manifest = look.manifest.as_ref()?;
+    let shard = look.shard;
+    let refuse = |code, sentence| Some(Refusal::new(code, sentence));
+    if manifest.current_generation <= look.mark {
+        return refuse(
+            RESTARTED,
+            format!(
+                "shard {shard} counts its generations from the start again (the next is {}), but \
+                 the table says that everything up to generation {} is merged: the shard was \
+                 removed and made anew, and its rows can't be told from those merged before",
+                manifest.current_generation, look.mark
+            ),
+        );
+    }
+    if manifest.sstables.is_empty() {
+        return None;
+    }
+    if manifest.status == ShardStatus::Sealed {
+        return refuse(
+            "sealed",
+            format!("shard {shard} is sealed: somebody is dropping the table"),
+        );
+    }
+    if !look.records_marks {
+        return refuse(
+            "mark_erased",
+            format!(
+                "shard {shard} has generations, but the table no longer records which ones are \
+                 merged: it was overwritten or restored to a version before its write-ahead log"
+            ),
+        );
+    }
+    if look.mark < remembered {
+        return refuse(
+            "mark_erased",
+            format!(
+                "generations of shard {shard} up to {remembered} were merged, but the table \
+                 records {}: it was overwritten or restored, and merging would bring back what \
+                 that took away",
+                match look.mark {
+                    0 => "none".to_owned(),
+                    mark => format!("only up to {mark}"),
+                }
+            ),
+        );
+    }
+    None
+}

@@ -16,6 +16,7 @@ import (
 
 	"lancefleet/e2e/notrun"
 	"lancefleet/fleet"
+	"lancefleet/lance"
 )
 
 // site serves a bench on a real port.
@@ -171,6 +172,7 @@ func TestPagesInABrowser(t *testing.T) {
 // journey is the main one: find, sort, open, refresh, pause, see it said, resume.
 func journey(browser context.Context, t *testing.T, scripts bool, width int64) {
 	b := newBench(t, demoStore(3000))
+	b.store.preview = func(lance.PreviewSpec) (lance.Preview, error) { return lance.Preview{}, nil }
 	base := site(t, b)
 	tab := open(browser, t, width, scripts)
 
@@ -196,6 +198,14 @@ func journey(browser context.Context, t *testing.T, scripts bool, width int64) {
 	tab.see(".banner.done")
 	said := b.temporal.said()
 	require.True(t, strings.HasPrefix(said[len(said)-1], "refresh "), said)
+
+	tab.click(`a[href$="/do/optimize"]`)
+	tab.see(`form[action$="/do/optimize"] button`)
+	tab.fits()
+	tab.click(`form[action$="/do/optimize"] button`)
+	tab.see(".banner.done")
+	said = b.temporal.said()
+	require.True(t, strings.HasPrefix(said[len(said)-1], "optimize "), said)
 
 	tab.do(chromedp.Navigate(base + "/rounds"))
 	tab.see("table.rounds tbody")

@@ -27,6 +27,7 @@ type experimentContent struct {
 	History     History
 	HistoryLost string // why there is none to show
 	Overrides   string // where its policy comes from
+	Acts        []string
 }
 
 func (s *Server) experimentPage(c echo.Context) error {
@@ -77,7 +78,7 @@ func newExperimentContent(d Detail) (experimentContent, error) {
 	p := experimentContent{
 		D: d, Bare: bareName(d.Summary), Badges: badgesOf(d.Summary), Backlog: backlogLevel(d.Summary),
 		KnownShards: d.WALShards != nil, Href: experimentPath(d.ID),
-		JSON: apiPrefix + experimentPath(d.ID), Raw: string(raw), Level: "ok",
+		Acts: offered(d), JSON: apiPrefix + experimentPath(d.ID), Raw: string(raw), Level: "ok",
 	}
 	for _, n := range d.Policy.From {
 		p.Overrides += fmt.Sprintf(" override %d", n)

@@ -285,3 +285,22 @@ func TestLanceContextsTasksAreAnswered(t *testing.T) {
 	requireError(t, b.do("POST", "/api/v1/tasks", `{"kind":"index_id","target":"run-1"}`), 422, "kind")
 	requireError(t, b.do("POST", "/api/v1/tasks", `{"kind":"compact","target":"nobody"}`), 404, "nobody")
 }
+
+func TestAPageSaysWhatAnActionWouldDoBeforeItDoesIt(t *testing.T) {
+	b := newBench(t, oneRow(120))
+	previews2(t, b)
+	page := b.get("/experiments/rollout:run-1/do/retire")
+	require.Equal(t, 200, page.Code)
+	for _, words := range []string{"Would not start", "18 fragments into 2", "2 stranded entries in shard a", "although it was written lately"} {
+		require.Contains(t, page.Body.String(), words)
+	}
+	refused := b.postForm("/experiments/rollout:run-1/do/retire", "by=ada")
+	require.Equal(t, 409, refused.Code)
+	require.Contains(t, refused.Body.String(), "due in 6 d")
+	require.Empty(t, b.temporal.said())
+	done := b.postForm("/experiments/rollout:run-1/do/retire", "by=ada&why=finished&force=true")
+	require.Equal(t, http.StatusSeeOther, done.Code)
+	require.Contains(t, b.get(done.Header().Get("Location")).Body.String(), "It has been started")
+	require.Equal(t, []string{"retire rollout:run-1 by ada: finished force=true shard= unknown=false"}, b.temporal.said())
+	require.Equal(t, 404, b.postForm("/experiments/rollout:run-1/do/burn", "").Code)
+}

@@ -49,12 +49,12 @@ func mistakes(op *huma.Operation, status int, message string, errs []error) *Err
 	if len(said) > 0 {
 		return refuse(status, strings.Join(said, "; "))
 	}
-	switch {
-	case status == http.StatusBadRequest:
+	switch status {
+	case http.StatusBadRequest:
 		message = "a body of JSON is needed" + allowedFields(op)
-	case status == http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge:
 		message = tooLarge
-	case status == http.StatusRequestTimeout:
+	case http.StatusRequestTimeout:
 		message = "the body did not arrive in time"
 	}
 	return refuse(status, message)

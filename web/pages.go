@@ -26,8 +26,8 @@ var staticFiles embed.FS
 
 // pages holds the parsed templates and the files they load.
 type pages struct {
-	list, experiment, rounds, failure *template.Template
-	files                             map[string]asset
+	list, experiment, act, rounds, failure *template.Template
+	files                                  map[string]asset
 }
 
 type asset struct {
@@ -42,7 +42,7 @@ func loadPages() (*pages, error) {
 		return nil, err
 	}
 	for name, into := range map[string]**template.Template{
-		"list": &p.list, "experiment": &p.experiment, "rounds": &p.rounds, "error": &p.failure,
+		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds, "error": &p.failure,
 	} {
 		t, err := template.New("layout").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html")
 		if err != nil {
@@ -208,6 +208,8 @@ var done = map[string]string{
 	"resumed":        "Rounds run again.",
 	"paused-unread":  "Rounds are paused. Temporal could not be asked for the schedule afterwards.",
 	"resumed-unread": "Rounds run again. Temporal could not be asked for the schedule afterwards.",
+	"asked":          "It has been started. What became of it stands under History when it ends.",
+	"busy":           "It is being worked on already. What became of it stands under History when it ends.",
 	"started":        "A round has been started.",
 	"joined":         "A round was already running; it will do.",
 }
@@ -272,6 +274,8 @@ func (s *Server) routePages() {
 	s.strict["GET /export.csv"], s.strict["GET /export.json"] = listParameters, listParameters
 	s.get(Read, "/experiments/:name", s.experimentPage)
 	s.post("/experiments/:name/refresh", s.refreshForm)
+	s.get(Read, "/experiments/:name/do/:action", s.actPage)
+	s.post("/experiments/:name/do/:action", s.actForm)
 	s.get(Read, "/rounds", s.roundsPage)
 	s.post("/rounds/pause", s.pauseForm)
 	s.post("/rounds/resume", s.resumeForm)

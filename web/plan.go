@@ -41,7 +41,7 @@ func (s *Server) plan(m moment, limit int) FleetPlan {
 	}
 	for _, b := range made.Blocked[:min(limit, len(made.Blocked))] {
 		out.Blocked = append(out.Blocked, Planned{
-			ID: b.ID.String(), Action: string(b.Action), Wants: string(b.Wants), Reason: b.Reason, NotBefore: timeOf(b.NotBefore),
+			ID: b.String(), Action: string(b.Action), Wants: string(b.Wants), Reason: b.Reason, NotBefore: timeOf(b.NotBefore),
 		})
 	}
 	for _, r := range m.running {
@@ -53,7 +53,7 @@ func (s *Server) plan(m moment, limit int) FleetPlan {
 func planned(starts []fleet.Start, limit int) []Planned {
 	out := []Planned{}
 	for _, start := range starts[:min(limit, len(starts))] {
-		out = append(out, Planned{ID: start.ID.String(), Action: string(start.Action), Wants: string(start.Action), Reason: start.Reason, Score: start.Score})
+		out = append(out, Planned{ID: start.String(), Action: string(start.Action), Wants: string(start.Action), Reason: start.Reason, Score: start.Score})
 	}
 	return out
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"lancefleet/control"
 	"lancefleet/fleet"
+	"lancefleet/lance"
 )
 
 // preview is one state of one page, reachable without any backend.
@@ -27,7 +29,35 @@ func previews() []preview {
 		return func(t testing.TB) *bench { return newBench(t, demoStore(3000), options...) }
 	}
 	s3 := func(_ *Config, p *parts) { p.dataDir = "s3://training-runs/fleet" }
+	rest := func(change func(*bench)) func(testing.TB) *bench {
+		return func(t testing.TB) *bench {
+			store := demoStore(3000)
+			store.retired = []fleet.LedgerEntry{retiredOne(fleet.Table, "at-rest")}
+			store.actions = journalOf("table:at-rest")
+			b := newBench(t, store)
+			if change != nil {
+				change(b)
+				b.renew(t)
+			}
+			return b
+		}
+	}
 	return []preview{
+		{"list-retired", "/?state=retired", 200, "at-rest", rest(nil)},
+		{"list-search-retired", "/?search=at-rest", 200, "badge retired", rest(nil)},
+		{"experiment-retired", "/experiments/table:at-rest", 200, "Retirement", rest(nil)},
+		{"experiment-retiring", "/experiments/" + pathOf(5), 200, "follow it in Temporal", rest(func(b *bench) {
+			b.temporal.maintaining = []control.Running{{ID: demoRows(3000)[10].ID, Action: "retire", WorkflowID: "experiment/x", RunID: "r", StartedAt: minutesAgo(2)}}
+		})},
+		{"act-retire", "/experiments/" + pathOf(5) + "/do/retire", 200, "Would not start", rest(func(b *bench) {
+			b.store.preview = func(lance.PreviewSpec) (lance.Preview, error) {
+				return lance.Preview{Merge: []lance.MergePreview{{Shard: "a", Generations: 3, Rows: 5400, Bytes: 18 << 20}}, Blocking: []string{"2 stranded entries in shard a"},
+					Compact: lance.Compacted{FragmentsRemoved: 18, FragmentsAdded: 2, Bytes: 900 << 20}, Versions: lance.CleanedVersions{Held: []lance.HeldVersion{{By: "tag v1", Version: 4}}}}, nil
+			}
+		})},
+		{"act-unseen", "/experiments/" + pathOf(5) + "/do/optimize", 200, "could not be looked at", rest(nil)},
+		{"act-wake", "/experiments/table:at-rest/do/wake", 200, "Would start", rest(nil)},
+		{"act-none", "/experiments/table:at-rest/do/burn", 404, "nothing at this address", rest(nil)},
 		{"list", "/", 200, "of 3,000", demo()},
 		{"list-filtered", "/?search=GSM8K&kind=rollout&failing=false", 200, "Matching", demo()},
 		{"list-failing", "/?failing=true", 200, "unreachable", demo()},
@@ -89,6 +119,17 @@ func previews() []preview {
 			return b
 		}},
 		{"nowhere", "/no/such/page", 404, "nothing at this address", demo()},
+	}
+}
+
+// journalOf is what a retirement leaves in the journal.
+func journalOf(id string) []fleet.Action {
+	before, after := fleet.UnknownFacts(), fleet.UnknownFacts()
+	before.Fragments, after.Fragments, before.Pending, after.Pending = 18, 2, 7, 0
+	return []fleet.Action{
+		{ID: "4", At: minutesAgo(3), Kind: fleet.ActRetire, Target: id, Outcome: "done", Before: before.Text(), After: after.Text(), By: "ada", Why: "finished", DurationMS: 61_000, WorkflowID: "experiment/" + id, RunID: "r4"},
+		{ID: "3", At: minutesAgo(70), Kind: fleet.ActRetire, Target: id, Outcome: "refused", Error: "2 stranded entries in shard a", WorkflowID: "experiment/" + id, RunID: "r3"},
+		{ID: "2", At: minutesAgo(90), Kind: fleet.ActMergeWAL, Target: id, Outcome: "failed", ErrorClass: "conflict", Error: "commit conflict <b>", WorkflowID: "experiment/" + id, RunID: "r2"},
 	}
 }
 

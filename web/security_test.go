@@ -24,6 +24,8 @@ var everyRoute = []struct {
 	{"GET", "/export.json", "/export.json", "", Read},
 	{"GET", "/experiments/:name", "/experiments/rollout:run-1", "", Read},
 	{"POST", "/experiments/:name/refresh", "/experiments/rollout:run-1/refresh", "", Operate},
+	{"GET", "/experiments/:name/do/:action", "/experiments/rollout:run-1/do/retire", "", Read},
+	{"POST", "/experiments/:name/do/:action", "/experiments/rollout:run-1/do/retire", "force=true", Operate},
 	{"GET", "/rounds", "/rounds", "", Read},
 	{"POST", "/rounds/pause", "/rounds/pause", "reason=x", Operate},
 	{"POST", "/rounds/resume", "/rounds/resume", "", Operate},

@@ -58,7 +58,9 @@ func (s *maintenanceServer) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		return // the client is gone
+	}
 }
 
 func (s *maintenanceServer) run(t *testing.T, args ...string) (out, errs string, exit int) {

@@ -12,8 +12,6 @@ import (
 // memory. It is of no use to people.
 type nativeExecCommand struct{}
 
-const nativeExec = "native-exec"
-
 // Run carries out what arrives on stdin until that ends.
 func (c *nativeExecCommand) Run(ctx context.Context) error {
 	return subprocess.Serve(ctx, os.Stdin, os.Stdout, lance.Options{})

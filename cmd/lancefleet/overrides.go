@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -128,7 +129,7 @@ func parseOverride(item any) (fleet.Override, error) {
 		}
 	}
 	if o.Pattern == "" && o.Kind == "" {
-		return o, fmt.Errorf("it says neither pattern nor kind: which experiments are meant?")
+		return o, errors.New("it says neither pattern nor kind: which experiments are meant?")
 	}
 	return o, nil
 }

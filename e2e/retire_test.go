@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lancefleet/e2e/fleettest"
+	"lancefleet/fleet"
+	"lancefleet/lance"
+	"lancefleet/web"
 	"lancefleet/workflows"
 )
 
@@ -178,4 +181,40 @@ func TestMergingBesideALiveWriterLosesNothing(t *testing.T) {
 	require.Equal(t, sorted(told.Acknowledged), there.Base)
 	require.Equal(t, sorted(told.Acknowledged), there.Listed)
 	t.Logf("%d writes, %d rows, %d merges beside them, base versions %v", told.Writes, len(told.Acknowledged), len(merges), merges)
+}
+
+// On object storage, what only writers of Lance 14 leave behind: several shards, all
+// of them orphans, deletes, and entries that were never flushed.
+func TestOrphansDeletesAndStrandedEntriesAreRetiredOnS3(t *testing.T) {
+	b := newBucket(t, cold()...)
+	facts, err := b.engine.MakeDataset(t.Context(), lance.DatasetSpec{
+		URI: b.uri("many"), Kind: fleet.Rollout, Shards: 3, Generations: 4, Rows: 6, Fragments: 5, Tombstones: true, Stranded: true, Seed: 11,
+	})
+	require.NoError(t, err)
+	require.Positive(t, facts.Tombstones)
+	require.Positive(t, facts.StrandedRows)
+	b.register("many")
+	b.Worker()
+	b.Web()
+	b.Scan()
+
+	// Right after its last write its stranded entries may still be somebody's.
+	out, exit := b.TryClient("verify", "many", "--json")
+	require.Equal(t, 1, exit, "something is pending")
+	var seen web.Verification
+	require.NoError(t, json.Unmarshal([]byte(out), &seen))
+	require.Equal(t, facts.Generations, seen.Pending)
+	require.Positive(t, seen.Stranded)
+	require.NotEmpty(t, seen.Blocking)
+
+	<-time.After(1100 * time.Millisecond) // silent for a second
+	result := maintain(t, b.Fleet, "retire", "many")
+	require.Equal(t, "done", result.Outcome, result.Sentence)
+	require.NoError(t, json.Unmarshal([]byte(b.Client("verify", "many", "--deep", "--json")), &seen))
+	require.True(t, seen.Clean)
+	require.Equal(t, facts.Keys+facts.StrandedRows, seen.Rows, "every acknowledged row, once")
+	require.Equal(t, seen.Rows, seen.DistinctKeys)
+	require.Len(t, seen.Shards, 3)
+	require.EqualValues(t, 1, seen.Fragments)
+	require.Equal(t, web.State("retired"), seen.State)
 }

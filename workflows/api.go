@@ -73,7 +73,7 @@ const (
 
 // Schedule and queues of the fleet `default`. Each heavy queue has slots of its own,
 // so that a thousand merges leave compaction what it had, and none of them keeps a
-// round or a light step waiting. See docs/decisions/0006-queues.md.
+// round or a light step waiting. See docs/decisions/0007-maintenance-on-temporal.md.
 const (
 	ScanScheduleBase = "lancefleet-scan"
 	ScanQueueBase    = "lancefleet-scan"          // rounds, observations, refreshes

@@ -126,7 +126,7 @@ func TestDevLooksAtOwnDataAndChangesNothing(t *testing.T) {
 // files is every file that is not lancefleet's own, with its size and time.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	own := []string{"_stats.rollout.lance", "_rounds.lance", "_journal.lance", "_lancefleet"}
+	own := []string{"_stats.rollout.lance", "_rounds.lance", "_journal.lance", "_samples.lance", "_retired.lance", "_lancefleet"}
 	found := map[string]string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

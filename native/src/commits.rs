@@ -124,7 +124,7 @@ impl Walk {
 }
 
 /// Classes of errors that another try may not meet.
-fn of_the_moment(class: Class) -> bool {
+pub fn of_the_moment(class: Class) -> bool {
     matches!(
         class,
         Class::Unreachable | Class::Timeout | Class::Cancelled | Class::Panic

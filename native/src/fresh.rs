@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::Fault;
 use crate::remote::Remote;
 use crate::shard::{Latest, Shards};
-use crate::tail::Place;
+use crate::tail::{self, Place};
 
 /// Shards of one table that are looked at at once.
 const SHARDS_AT_ONCE: usize = 8;
@@ -44,11 +44,27 @@ impl<'a> Fresh<'a> {
         })
     }
 
-    /// How many generations a shard's manifest names.
-    pub fn listed(&self, shard: &Uuid) -> usize {
-        let known = self.shards.iter().find(|(id, _)| id == shard);
-        let manifest = known.and_then(|(_, manifest)| manifest.as_ref());
-        manifest.map_or(0, |latest| latest.content.sstables.len())
+    /// Shards that count their generations anew and list some: nobody can tell
+    /// which of those are in the base. Such a shard was removed and made again;
+    /// its counter may have gone past the mark since, but then its manifest is
+    /// older than the one that our last merge saw.
+    pub async fn counted_anew(&self) -> Result<Vec<Uuid>, Fault> {
+        let mut anew = Vec::new();
+        for (shard, manifest) in &self.shards {
+            let Some(manifest) = manifest else {
+                continue;
+            };
+            let (mark, content) = (self.indexes.mark(shard), &manifest.content);
+            let listed = &content.sstables;
+            if content.current_generation <= mark {
+                anew.extend((!listed.is_empty()).then_some(*shard));
+            } else if listed.iter().any(|one| one.generation <= mark) {
+                let record = tail::record(&self.base, *shard).boxed().await?;
+                let older = record.is_some_and(|one| one.checked.manifest > manifest.version);
+                anew.extend(older.then_some(*shard));
+            }
+        }
+        Ok(anew)
     }
 
     pub fn reader(&self) -> Shards<'_> {

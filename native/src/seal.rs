@@ -24,6 +24,9 @@ use crate::tail::Listed;
 
 /// Heads that are asked for at once when the newest manifest is sought.
 const SCAN_BATCH: usize = 2;
+/// Lance wants this to exceed what it sets aside for the rows of a generation;
+/// nothing is allocated for it.
+const UNFLUSHED_BYTES: usize = 3 << 30;
 
 #[derive(Deserialize)]
 pub struct SealShard {
@@ -161,5 +164,6 @@ fn config(manifest: &Latest, plan: &Plan) -> ShardWriterConfig {
         .with_shard_spec_id(manifest.content.shard_spec_id)
         .with_max_memtable_rows(rows)
         .with_max_memtable_batches(batches)
+        .with_max_unflushed_memtable_bytes(UNFLUSHED_BYTES)
         .with_stats_log_interval(None)
 }

@@ -31,8 +31,10 @@ use crate::shard::Shards;
 
 pub use content::key_digests;
 pub use examine::{Examined, Place, Targets};
+#[cfg(test)]
+pub use history::Drain;
 use history::NAMED_MAX;
-pub use history::{Checked, Drain, Drains, PROPERTY, drains, record};
+pub use history::{Checked, Drains, PROPERTY, drains, record};
 pub use judge::{Judged, State, covered_through as covered_by};
 pub use shape::Shape;
 

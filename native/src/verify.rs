@@ -75,7 +75,8 @@ async fn look(engine: &Engine, uri: &str, deep: bool) -> Result<Evidence, Fault>
     };
     let after = observe::measure(engine, uri).await?;
     same(&before.fingerprint, &after.fingerprint)?;
-    let mut blocking = blocking(&after, &fresh, &tails);
+    let anew = fresh.counted_anew().await.map_err(vanished)?;
+    let mut blocking = blocking(&after, &anew, &tails);
     if (0..rows).contains(&distinct_keys) {
         blocking.push(repeated(rows, distinct_keys));
     }
@@ -137,24 +138,23 @@ fn of_shard(shard: &Shard, tails: &[Tail]) -> ShardEvidence {
     }
 }
 
-/// One sentence for each thing that stops a retirement.
-pub fn blocking(seen: &Observation, fresh: &Fresh<'_>, tails: &[Tail]) -> Vec<String> {
+/// One sentence for each thing that stops a retirement. `anew`: the shards that
+/// count their generations anew.
+pub fn blocking(seen: &Observation, anew: &[Uuid], tails: &[Tail]) -> Vec<String> {
     let shards = seen.shards.iter();
-    let shards = shards.filter_map(|shard| of_generations(shard, fresh.listed(&shard.mark.id)));
+    let shards = shards.filter_map(|shard| of_generations(shard, anew.contains(&shard.mark.id)));
     let tails = tails.iter().map(|tail| tail.sentence.clone());
     shards.chain(tails.filter(|one| !one.is_empty())).collect()
 }
 
-/// `listed`: generations that the shard's manifest names.
-fn of_generations(shard: &Shard, listed: usize) -> Option<String> {
+fn of_generations(shard: &Shard, anew: bool) -> Option<String> {
     let (id, pending) = (shard.mark.id, shard.pending);
-    let (generation, mark) = (shard.current_generation, shard.compacted_mark);
-    // What such a shard has pending lies below the old mark and is not counted.
-    if listed > 0 && generation <= mark {
-        let listed = count(listed as i64, "generation", "generations");
+    // What such a shard has below the old mark is not counted as pending.
+    if anew {
         return Some(format!(
-            "shard {id} counts its generations anew (the next is {generation}, the base has those \
-             up to {mark}): nobody can tell whether the base has its {listed}"
+            "shard {id} counts its generations anew (the next is {}, the base has those up to {}): \
+             nobody can tell which of them the base has",
+            shard.current_generation, shard.compacted_mark
         ));
     }
     if pending == 0 {

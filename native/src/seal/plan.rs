@@ -119,7 +119,6 @@ mod tests {
             next: 11 + states.len() as u64,
             looked: 10 + states.len() as u64,
             judged: states.iter().enumerate().map(judged).collect(),
-            ..Examined::default()
         }
     }
 

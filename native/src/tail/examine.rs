@@ -90,7 +90,7 @@ impl Place<'_> {
         if entries.is_empty() {
             return Ok(examined);
         }
-        let mut facts = self.facts(&shape);
+        let mut facts = self.facts(&shape).await?;
         let own = newest(&mut entries, shape.keyed());
         let found = self.find(&shape, &facts, &entries, &own).await?;
         let settled: Vec<Option<(State, Vec<u64>)>> = entries
@@ -125,22 +125,30 @@ impl Place<'_> {
         })
     }
 
-    fn facts(&self, shape: &Shape) -> Facts {
+    async fn facts(&self, shape: &Shape) -> Result<Facts, Fault> {
         let Some(manifest) = self.manifest else {
-            return Facts {
+            return Ok(Facts {
                 restarted: true,
                 ..Facts::default()
-            };
+            });
         };
         let content = &manifest.content;
-        Facts {
+        // Before any merge there is nothing to be put down.
+        let record = match self.mark {
+            0 => None,
+            _ => history::record(self.base, self.shard).await?,
+        };
+        // A shard that was removed and made anew may have counted past the mark.
+        let known = record.as_ref().map_or(0, |record| record.checked.manifest);
+        Ok(Facts {
             listed: content.sstables.iter().map(|one| one.generation).collect(),
             current_generation: content.current_generation,
             mark: self.mark,
-            restarted: content.current_generation <= self.mark,
+            restarted: content.current_generation <= self.mark || known > manifest.version,
             comparable: shape.comparable,
+            record,
             ..Facts::default()
-        }
+        })
     }
 
     /// Reads the tail, one entry at a time.
@@ -249,8 +257,8 @@ impl Place<'_> {
         self.engine.open(&uri, None).await
     }
 
-    /// The past costs a request for each commit and manifest: it is looked into
-    /// only where an entry is found nowhere.
+    /// The past costs a request for each manifest: it is looked into only where an
+    /// entry is found nowhere.
     async fn look_back<T>(
         &self,
         facts: &mut Facts,
@@ -262,16 +270,10 @@ impl Place<'_> {
         let (Some(oldest), Some(manifest), false) = (oldest, self.manifest, facts.restarted) else {
             return Ok(());
         };
-        facts.record = history::record(self.base, self.shard).await?;
         let known = facts
             .record
             .as_ref()
             .map_or(0, |record| record.checked.manifest);
-        if known > manifest.version {
-            // It speaks of a shard that was there before this one.
-            facts.restarted = true;
-            return Ok(());
-        }
         let shards = Shards {
             engine: self.engine,
             remote: self.remote,

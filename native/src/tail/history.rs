@@ -10,6 +10,7 @@ use lance_index::mem_wal::SsTable;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::commits::of_the_moment;
 use crate::error::{Class, Fault};
 use crate::shard::{Latest, Shards};
 
@@ -62,9 +63,9 @@ pub async fn record(head: &Dataset, shard: Uuid) -> Result<Option<Record>, Fault
         let transaction = match head.read_version_transaction(version).boxed().await {
             Ok(read) => read.transaction,
             Err(error) => match Fault::from(error) {
-                // Cleaned up, and all older ones with it, or not readable.
-                fault if matches!(fault.class, Class::Gone | Class::Corrupt) => return Ok(None),
-                fault => return Err(fault),
+                fault if of_the_moment(fault.class) => return Err(fault),
+                // Cleaned up, and all older ones with it, or damaged.
+                _ => return Ok(None),
             },
         };
         let Some(transaction) = transaction else {

@@ -218,7 +218,7 @@ async fn wide_rows_are_compacted_in_bounded_memory() {
     ]));
     for row in 0..rows {
         let bytes: Vec<u8> = (0..1_500_000_usize)
-            .map(|n| (n * (row + 7) >> 3) as u8)
+            .map(|n| ((n * (row + 7)) >> 3) as u8)
             .collect();
         let ids = Int64Array::from(vec![row as i64]);
         let payload = LargeBinaryArray::from(vec![bytes.as_slice()]);

@@ -205,3 +205,25 @@ async fn a_preview_says_what_would_be_done_and_does_nothing() {
         (&json!(0), &json!(0))
     );
 }
+
+/// Removed and made again, it has counted past the old mark: its first generations
+/// look merged.
+#[tokio::test]
+async fn a_shard_made_again_is_told_by_its_manifests_however_far_it_counted() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    for round in 0..3 {
+        table.flush(shard, 100 + 10 * round, 5).await;
+    }
+    let checked = json!({ shard.to_string(): {
+        "checked": 9, "covered": 9, "seen": 9, "manifest": 1000,
+    } });
+    let properties = [(crate::tail::PROPERTY, checked.to_string())];
+    table
+        .take_over(shard, 2, table.rows(500, 1), &properties)
+        .await;
+    let said = evidence(&engine, &table, false).await;
+    assert!(
+        sentences(&said)[0].contains("counts its generations anew"),
+        "{said}"
+    );
+}

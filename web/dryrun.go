@@ -34,8 +34,10 @@ type experimentPlanOutput struct {
 func (s *Server) getExperimentPlan(ctx context.Context, in *experimentPlanInput) (*experimentPlanOutput, error) {
 	r := asked{action: in.Action}
 	r.Force, r.Shard, r.AllowUnknown = in.Force, line(in.Shard), in.AllowUnknown
-	if in.Action == workflows.ActionSeal && r.Shard == "" {
-		return nil, refuse(http.StatusUnprocessableEntity, "shard: must be given: the id of the shard to seal")
+	if in.Action == workflows.ActionSeal {
+		if err := checkShard(r.Shard); err != nil {
+			return nil, err
+		}
 	}
 	plan, err := s.dryRun(ctx, in.Name, r)
 	if err != nil {

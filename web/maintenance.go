@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/google/uuid"
+
 	"lancefleet/control"
 	"lancefleet/fleet"
 	"lancefleet/workflows"
@@ -69,10 +71,21 @@ func (s *Server) wake(ctx context.Context, in *wakeInput) (*maintenanceOutput, e
 func (s *Server) seal(ctx context.Context, in *sealInput) (*maintenanceOutput, error) {
 	r := asked{action: workflows.ActionSeal}
 	r.By, r.Why, r.Shard, r.AllowUnknown = in.Body.By, in.Body.Why, line(in.Body.Shard), in.Body.AllowUnknown
-	if r.Shard == "" {
-		return nil, refuse(http.StatusUnprocessableEntity, "shard: must be given: the id of the shard to seal")
+	if err := checkShard(r.Shard); err != nil {
+		return nil, err
 	}
 	return s.maintain(ctx, in.Name, r, in.DryRun)
+}
+
+// checkShard refuses what names no shard before anybody looks for it.
+func checkShard(id string) error {
+	switch _, err := uuid.Parse(id); {
+	case id == "":
+		return refuse(http.StatusUnprocessableEntity, "shard: must be given: the id of the shard to seal")
+	case err != nil || len(id) != len(uuid.Nil.String()):
+		return refuse(http.StatusUnprocessableEntity, "shard: "+quoted(id)+" is not the id of a shard: a UUID, as verify tells it")
+	}
+	return nil
 }
 
 // asked is what a person asks to be done with one experiment.

@@ -82,7 +82,7 @@ type MaintenancePlan struct {
 	CompactBytes  *int64   `json:"compact_bytes"`
 	Versions      int64    `json:"versions" doc:"Old versions that would be removed"`
 	VersionsBytes int64    `json:"versions_bytes"`
-	Blocking      []string `json:"blocking" doc:"What stops it now, a sentence each"`
+	Blocking      []string `json:"blocking" doc:"What stops a retirement as it is now, before anything is done, a sentence each: a run merges and replays what it can"`
 
 	Preview *lance.Preview `json:"preview" doc:"Shard by shard; null = not looked at"`
 	Seal    *lance.Sealed  `json:"seal,omitempty" doc:"What sealing would replay"`

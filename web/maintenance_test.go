@@ -67,7 +67,7 @@ func TestNothingIsStartedWhereMaintenanceIsOffOrPaused(t *testing.T) {
 	for _, action := range []string{"retire", "optimize"} {
 		requireError(t, off.do("POST", "/api/v1/experiments/run-1/"+action, ""), 409, "MAINTENANCE=on")
 	}
-	requireError(t, off.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"s"}`), 409, "MAINTENANCE=on")
+	requireError(t, off.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889"}`), 409, "MAINTENANCE=on")
 	paused := newBench(t, oneRow(8*daysOfMinutes))
 	paused.temporal.setPaused(true, "ada", "moving the bucket")
 	paused.renew(t)
@@ -98,10 +98,12 @@ func TestWhatDoesNotFitAStateIsRefused(t *testing.T) {
 	}
 	requireError(t, b.do("POST", "/api/v1/experiments/run-1/seal", `{}`), 422, "shard: must be given")
 	requireError(t, b.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":" "}`), 422, "shard: must be given")
+	requireError(t, b.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"nope"}`), 422, `shard: "nope" is not the id of a shard`)
+	requireError(t, b.get("/api/v1/experiments/run-1/plan?action=seal&shard=nope"), 422, `"nope"`)
 	require.Empty(t, b.temporal.said())
 	require.Equal(t, 202, b.do("POST", "/api/v1/experiments/old/wake", "").Code)
-	require.Equal(t, 202, b.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"s-1","allow_unknown":true}`).Code)
-	require.Contains(t, b.temporal.said()[1], "shard=s-1 unknown=true")
+	require.Equal(t, 202, b.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889","allow_unknown":true}`).Code)
+	require.Contains(t, b.temporal.said()[1], "shard=02e81b29-f150-54b9-9a08-ce75944f6889 unknown=true")
 }
 
 func previews2(t *testing.T, b *bench) {
@@ -152,10 +154,10 @@ func TestADryRunOfSealingShowsWhatWouldBeReplayed(t *testing.T) {
 		}
 		return lance.Sealed{Shard: spec.Shard, Rows: 9, Entries: []lance.TailEntry{{Position: 4, Rows: 9, State: "unknown"}}}, nil
 	}
-	plan := decode[MaintenancePlan](t, b.do("POST", "/api/v1/experiments/run-1/seal?dry_run=true", `{"shard":"s"}`), 200)
+	plan := decode[MaintenancePlan](t, b.do("POST", "/api/v1/experiments/run-1/seal?dry_run=true", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889"}`), 200)
 	require.False(t, plan.Start)
 	require.Equal(t, "2 entries of which nobody can tell", plan.Reason)
-	plan = decode[MaintenancePlan](t, b.get("/api/v1/experiments/run-1/plan?action=seal&shard=s&allow_unknown=true"), 200)
+	plan = decode[MaintenancePlan](t, b.get("/api/v1/experiments/run-1/plan?action=seal&shard=02e81b29-f150-54b9-9a08-ce75944f6889&allow_unknown=true"), 200)
 	require.True(t, plan.Start)
 	require.EqualValues(t, 9, plan.Seal.Rows)
 	requireError(t, b.get("/api/v1/experiments/run-1/plan?action=seal"), 422, "shard")
@@ -261,6 +263,10 @@ func TestLanceContextsTasksAreAnswered(t *testing.T) {
 		{ID: "2", At: minutesAgo(5), DurationMS: 1000, Kind: fleet.ActCompact, Target: "rollout:run-1", Outcome: "done", Before: before.Text(), After: after.Text(), RunID: "r2"},
 		{ID: "1", At: minutesAgo(6), Kind: fleet.ActPause, Outcome: "done"},
 	}
+	require.Equal(t, CompactStatus{State: "failed", Error: "commit conflict"}, compactStatusOf([]fleet.Action{{Kind: fleet.ActOptimize, Outcome: "failed", Error: "commit conflict"}}))
+	require.Equal(t, CompactStatus{State: "done"}, compactStatusOf([]fleet.Action{{Kind: fleet.ActOptimize, Outcome: "failed"}, {Kind: fleet.ActCompact, Outcome: "done"}}),
+		"a compaction's own entry tells more than that of the run")
+	require.Equal(t, CompactStatus{State: "none"}, compactStatusOf(nil))
 	b := newBench(t, store)
 	b.temporal.maintaining = []control.Running{{ID: fleet.ID{Kind: fleet.Table, Name: "x"}, Action: "optimize", Wanted: "merge", RunID: "r9", StartedAt: testNow.UnixMilli()}}
 	b.renew(t)

@@ -50,7 +50,7 @@ var everyRoute = []struct {
 	{"POST", "/api/v1/experiments/:name/retire", "/api/v1/experiments/run-1/retire", `{"force":true}`, Operate},
 	{"POST", "/api/v1/experiments/:name/optimize", "/api/v1/experiments/run-1/optimize", "", Operate},
 	{"POST", "/api/v1/experiments/:name/wake", "/api/v1/experiments/at-rest/wake", "", Operate},
-	{"POST", "/api/v1/experiments/:name/seal", "/api/v1/experiments/run-1/seal", `{"shard":"s"}`, Operate},
+	{"POST", "/api/v1/experiments/:name/seal", "/api/v1/experiments/run-1/seal", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889"}`, Operate},
 	{"GET", "/api/v1/experiments/:name/plan", "/api/v1/experiments/run-1/plan", "", Read},
 	{"GET", "/api/v1/experiments/:name/history", "/api/v1/experiments/run-1/history", "", Read},
 	{"GET", "/api/v1/experiments/:name/verify", "/api/v1/experiments/run-1/verify", "", Read},

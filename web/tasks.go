@@ -241,15 +241,17 @@ func (s *Server) getCompactStatus(ctx context.Context, in *compactStatusInput) (
 	return &compactOutput{Body: compactStatusOf(actions)}, nil
 }
 
+// compactStatusOf goes by the newest compaction's own entry; a run that never got
+// as far has only one for itself.
 func compactStatusOf(newestFirst []fleet.Action) CompactStatus {
-	for i := range newestFirst {
-		a := &newestFirst[i]
-		if a.Kind != fleet.ActCompact && a.Kind != fleet.ActOptimize {
+	for _, kind := range []string{fleet.ActCompact, fleet.ActOptimize} {
+		at := slices.IndexFunc(newestFirst, func(a fleet.Action) bool { return a.Kind == kind })
+		if at < 0 {
 			continue
 		}
-		task := taskOf(a)
+		task := taskOf(&newestFirst[at])
 		out := CompactStatus{State: task.State, Error: task.Error}
-		if removed, added, known := fragmentsOf(a); known && out.State == taskDone {
+		if removed, added, known := fragmentsOf(&newestFirst[at]); known && out.State == taskDone {
 			out.FragmentsRemoved, out.FragmentsAdded = &removed, &added
 		}
 		return out

@@ -42,7 +42,9 @@ func newMaintenance(ctx workflow.Context, action string, args MaintenanceArgs) *
 		args:    args,
 		names:   Names{Fleet: args.Fleet},
 		started: workflow.Now(ctx),
-		result:  MaintenanceResult{ID: args.ID.String(), Action: action, Steps: []StepResult{}},
+		result: MaintenanceResult{
+			ID: args.ID.String(), Action: action, Before: fleet.UnknownFacts(), After: fleet.UnknownFacts(), Steps: []StepResult{},
+		},
 	}
 }
 

@@ -100,7 +100,7 @@ func TestWaitingPrintsWhatBecameOfIt(t *testing.T) {
 		s := newMaintenanceServer(t)
 		s.polls = 2
 		s.ended.MaintenanceResult = workflows.MaintenanceResult{ID: "rollout:x", Action: "retire", Outcome: outcome, Sentence: "said so",
-			Before: fleet.UnknownFacts(), After: fleet.UnknownFacts(), Steps: []workflows.StepResult{{Action: "compact", Outcome: "done", Sentence: "18 fragments into 2"}}}
+			Before: factsWith(18), After: fleet.UnknownFacts(), Steps: []workflows.StepResult{{Action: "compact", Outcome: "done", Sentence: "18 fragments into 2"}}}
 		out, errs, exit := s.run(t, "retire", "x", "--wait", "--json")
 		require.Equal(t, want, exit, outcome)
 		var ended web.MaintenanceEnded
@@ -110,8 +110,15 @@ func TestWaitingPrintsWhatBecameOfIt(t *testing.T) {
 		require.Equal(t, "GET /api/v1/maintenance/experiment%2Frollout:x/r?wait_secs=30", s.asked[3])
 		out, _, _ = s.run(t, "retire", "x", "--wait")
 		require.Contains(t, out, "18 fragments into 2")
-		require.Regexp(t, `fragments +\? -> \?`, out, "unknown is no number")
+		require.Regexp(t, `fragments +18 -> \?`, out, "unknown is no number")
+		require.NotContains(t, out, "pending generations", "what nobody knows is not told")
 	}
+}
+
+func factsWith(fragments int64) fleet.Facts {
+	facts := fleet.UnknownFacts()
+	facts.Fragments = fragments
+	return facts
 }
 
 func TestADryRunPrintsNumbersAndWhatBlocks(t *testing.T) {

@@ -35,7 +35,7 @@ func printPlan(w io.Writer, p web.MaintenancePlan) {
 			previewLines(p, line)
 		}
 		for _, sentence := range p.Blocking {
-			line("blocking", sentence)
+			line("in the way now", sentence)
 		}
 	})
 }
@@ -65,10 +65,15 @@ func printEnded(w io.Writer, e web.MaintenanceEnded) {
 		for _, step := range e.Steps {
 			line(step.Action, fmt.Sprintf("%s: %s", step.Outcome, step.Sentence))
 		}
-		line("fragments", change(e.Before.Fragments, e.After.Fragments))
-		line("pending generations", change(e.Before.Pending, e.After.Pending))
-		line("version", change(e.Before.Version, e.After.Version))
-		line("bytes", change(e.Before.Bytes, e.After.Bytes))
+		changed := func(name string, before, after int64) {
+			if before >= 0 || after >= 0 {
+				line(name, change(before, after))
+			}
+		}
+		changed("fragments", e.Before.Fragments, e.After.Fragments)
+		changed("pending generations", e.Before.Pending, e.After.Pending)
+		changed("version", e.Before.Version, e.After.Version)
+		changed("bytes", e.Before.Bytes, e.After.Bytes)
 		if e.Link != "" {
 			line("temporal", e.Link)
 		}

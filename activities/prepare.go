@@ -55,7 +55,7 @@ func (a *Maintenance) prepare(ctx context.Context, in workflows.PrepareInput) (w
 
 // experiment is what a source names so, nil when none does.
 func (a *Maintenance) experiment(ctx context.Context, id fleet.ID) (*fleet.Experiment, error) {
-	found, err := a.Scan.Sources.Lookup(ctx, fleet.Ref{Kind: id.Kind, Name: id.Name})
+	found, err := a.Scan.Sources.Lookup(ctx, fleet.Ref(id))
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", id, err)
 	}

@@ -115,7 +115,7 @@ func (a *Scan) observeHot(ctx context.Context, exps []fleet.Experiment, latest *
 func (a *Scan) named(ctx context.Context, ids []fleet.ID, failed map[string]string) ([]fleet.Experiment, error) {
 	exps := make([]fleet.Experiment, 0, len(ids))
 	for _, id := range ids {
-		found, err := a.Sources.Lookup(ctx, fleet.Ref{Kind: id.Kind, Name: id.Name})
+		found, err := a.Sources.Lookup(ctx, fleet.Ref(id))
 		if err != nil {
 			return nil, fmt.Errorf("look up %s: %w", id, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestWhatIsOpenCountsAgainstItsOwnBudgetOnly(t *testing.T) {
 	w := coldFleet(100)
 	running := map[fleet.ID]fleet.Todo{}
 	for i := range 195 {
-		running[fleet.ID{Kind: fleet.Table, Name: fmt.Sprint(i)}] = fleet.DoRetire
+		running[fleet.ID{Kind: fleet.Table, Name: strconv.Itoa(i)}] = fleet.DoRetire
 	}
 	s := &fakeStarter{running: running}
 	require.Equal(t, 5, start(t, w.starts(s), w.round()).Retirements)
@@ -150,7 +151,7 @@ func TestOneThatKeepsFailingCoolsDown(t *testing.T) {
 	w, s := coldFleet(1), &fakeStarter{}
 	for i := range int64(3) {
 		w.journal = append(w.journal, fleet.Action{
-			ID: fmt.Sprint(i), At: w.now.UnixMilli() - i, Kind: fleet.ActRetire, Target: "rollout:e0000", Outcome: fleet.OutcomeFailed, Error: "conflict",
+			ID: strconv.FormatInt(i, 10), At: w.now.UnixMilli() - i, Kind: fleet.ActRetire, Target: "rollout:e0000", Outcome: fleet.OutcomeFailed, Error: "conflict",
 		})
 	}
 	r := start(t, w.starts(s), w.round())

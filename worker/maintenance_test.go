@@ -168,9 +168,9 @@ func coldRetiresAndReturns(t *testing.T, e *lance.Engine, c client.Client) {
 // attribute reads a search attribute of the workflow that an entry names.
 func attribute(t *testing.T, c client.Client, a fleet.Action, name string) string {
 	t.Helper()
-	d, err := c.DescribeWorkflowExecution(t.Context(), a.WorkflowID, a.RunID)
+	d, err := c.DescribeWorkflow(t.Context(), a.WorkflowID, a.RunID)
 	require.NoError(t, err)
-	fields := d.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
+	fields := d.RawResponse.GetWorkflowExecutionInfo().GetSearchAttributes().GetIndexedFields()
 	return textOf(t, fields[name])
 }
 
@@ -278,9 +278,9 @@ func stoppedStepGoesOn(t *testing.T, e *lance.Engine, c client.Client) {
 	stop()
 	require.Equal(t, int64(1), h.kills.Load(), "its process is ended with it")
 	require.Nil(t, r.entry("a"))
-	d, err := c.DescribeWorkflowExecution(t.Context(), s.WorkflowID, s.RunID)
+	d, err := c.DescribeWorkflow(t.Context(), s.WorkflowID, s.RunID)
 	require.NoError(t, err)
-	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.RawResponse.GetWorkflowExecutionInfo().GetStatus())
 	close(h.block)
 	r.start()
 

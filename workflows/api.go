@@ -88,8 +88,11 @@ const (
 // names; another fleet's name is part of each, so two fleets can share a namespace.
 type Names struct{ Fleet string }
 
+// ScanSchedule is the id of the schedule of rounds.
 func (n Names) ScanSchedule() string { return n.suffix(ScanScheduleBase) }
-func (n Names) ScanQueue() string    { return n.suffix(ScanQueueBase) }
+
+// ScanQueue has rounds, observations and refreshes.
+func (n Names) ScanQueue() string { return n.suffix(ScanQueueBase) }
 
 // ScanNow is the fixed id of rounds that are started directly (`scan`, `rescan`).
 func (n Names) ScanNow() string { return n.suffix(ScanScheduleBase + "-now") }
@@ -102,10 +105,14 @@ func (n Names) Refresh(id fleet.ID) string {
 // MaintenanceQueue has the maintenance workflows and their light steps.
 func (n Names) MaintenanceQueue() string { return n.suffix(MaintenanceBase) }
 
-// MergeQueue, CompactQueue and CheckQueue have the heavy steps.
-func (n Names) MergeQueue() string   { return n.suffix(MergeBase) }
+// MergeQueue has merging and sealing of WAL.
+func (n Names) MergeQueue() string { return n.suffix(MergeBase) }
+
+// CompactQueue has compaction and cleanup of versions.
 func (n Names) CompactQueue() string { return n.suffix(CompactBase) }
-func (n Names) CheckQueue() string   { return n.suffix(CheckBase) }
+
+// CheckQueue has verifying and sweeping.
+func (n Names) CheckQueue() string { return n.suffix(CheckBase) }
 
 // TablesQueue has the upkeep of our own tables, which may hang without hurting
 // anything else.

@@ -216,7 +216,7 @@ func (m *maintenance) sweep(ctx workflow.Context) (told, error) {
 		if r.NextDue == 0 || left > limits.UnknownGrace || n == sweepsPerRun-1 {
 			break
 		}
-		if err := m.wait(ctx, max(left, minute), fmt.Sprintf("grace of %s", fleet.Count(int64(r.Kept), "folder"))); err != nil {
+		if err := m.wait(ctx, max(left, minute), "grace of "+fleet.Count(int64(r.Kept), "folder")); err != nil {
 			return told{}, err
 		}
 	}

@@ -220,11 +220,11 @@ func (e *upkeepEnv) run(name string, args workflows.MaintenanceArgs) (workflows.
 	return result, nil
 }
 
-func retire(t *testing.T, u *upkept) (workflows.MaintenanceResult, error, *upkeepEnv) {
+func retire(t *testing.T, u *upkept) (workflows.MaintenanceResult, *upkeepEnv, error) {
 	t.Helper()
 	env := newUpkeepEnv(t, u)
 	result, err := env.run(workflows.RetireWorkflowName, upkeepArgs())
-	return result, err, env
+	return result, env, err
 }
 
 func final(class string) error {
@@ -234,7 +234,7 @@ func final(class string) error {
 func TestARetirementMergesCompactsVerifiesAndOnlyThenDrops(t *testing.T) {
 	u := cold()
 
-	result, err, env := retire(t, u)
+	result, env, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, []string{
@@ -251,7 +251,7 @@ func TestARetirementMergesCompactsVerifiesAndOnlyThenDrops(t *testing.T) {
 func TestARetirementTellsItsStory(t *testing.T) {
 	u := cold()
 
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, "sealed 1 shard with 3 stranded rows of its dead writer, merged 12 generations of 2 shards (500 rows); "+
@@ -273,7 +273,7 @@ func TestARetirementTellsItsStory(t *testing.T) {
 
 func TestHeavyStepsStandInQueuesOfTheirOwn(t *testing.T) {
 	u := cold()
-	_, err, _ := retire(t, u)
+	_, _, err := retire(t, u)
 	require.NoError(t, err)
 	names := workflows.Names{Fleet: "default"}
 	require.Equal(t, names.MergeQueue(), u.queues[workflows.MergeWALName])
@@ -324,7 +324,7 @@ func TestWhatIsRefusedBeforeItBeginsTouchesNothing(t *testing.T) {
 	u := cold()
 	u.prepared.Due, u.prepared.Refused, u.prepared.Reason = false, true, "paused: disk is full"
 
-	result, err, env := retire(t, u)
+	result, env, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
@@ -339,7 +339,7 @@ func TestARefusedMergeEndsARetirementButNotTheCompactionOfAHotOne(t *testing.T) 
 		return u
 	}
 	u := refused()
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
 	require.Equal(t, "not merged: shard s1 restarted its generation counter", result.Sentence)
@@ -365,7 +365,7 @@ func TestEvidenceThatIsNotCleanNeverReachesTheDrop(t *testing.T) {
 			u := cold()
 			dirty(&u.evidence)
 
-			result, err, _ := retire(t, u)
+			result, _, err := retire(t, u)
 
 			require.NoError(t, err)
 			require.Equal(t, workflows.OutcomeRefused, result.Outcome)
@@ -381,7 +381,7 @@ func TestAWriteBetweenVerifyAndDropLeavesItHot(t *testing.T) {
 	u := cold()
 	u.drop = workflows.DropResult{Refused: "it moved since it was verified: wal tail"}
 
-	result, err, env := retire(t, u)
+	result, env, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
@@ -398,7 +398,7 @@ func TestAStepThatFailsForGoodEndsTheRunBeforeTheDropAndIsJournalledWithItsClass
 			u := cold()
 			u.fail[step] = final("corrupt")
 
-			_, err, env := retire(t, u)
+			_, env, err := retire(t, u)
 
 			require.Equal(t, "corrupt", workflows.ErrorClass(err))
 			require.ErrorContains(t, err, "retire rollout:exp-1")
@@ -416,7 +416,7 @@ func TestAStepThatFailsForGoodEndsTheRunBeforeTheDropAndIsJournalledWithItsClass
 func TestADropThatFailsForGoodIsAFailedRetirement(t *testing.T) {
 	u := cold()
 	u.fail[workflows.DropRowName] = final("denied")
-	_, err, env := retire(t, u)
+	_, env, err := retire(t, u)
 	require.Equal(t, "denied", workflows.ErrorClass(err))
 	require.Equal(t, workflows.OutcomeFailed, env.outcome)
 	require.Equal(t, workflows.OutcomeFailed, u.recorded[0].Result.Steps[5].Outcome)
@@ -427,7 +427,7 @@ func TestAConflictWithAWriterIsTriedAgain(t *testing.T) {
 	conflict := temporal.NewApplicationErrorWithOptions("somebody was faster", "conflict", temporal.ApplicationErrorOptions{NextRetryDelay: 2 * time.Second})
 	u.failOnce[workflows.MergeWALName], u.failOnce[workflows.CompactName] = conflict, conflict
 
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeDone, result.Outcome)
@@ -438,7 +438,7 @@ func TestAConflictThatNeverEndsFailsWithItsClassAndBacksOff(t *testing.T) {
 	u := cold()
 	u.fail[workflows.CompactName] = temporal.NewApplicationError("somebody was faster", "conflict")
 
-	_, err, _ := retire(t, u)
+	_, _, err := retire(t, u)
 
 	require.Equal(t, "conflict", workflows.ErrorClass(err))
 	require.Equal(t, "conflict", u.recorded[0].ErrorClass)
@@ -456,7 +456,7 @@ func TestAnAttemptThatStopsHalfWayIsFollowedByTheNextOneFromItsMarks(t *testing.
 		{Passes: 1, Removed: 32, Added: 1, FragmentsBefore: 33, Fragments: 2, Version: 12},
 	}
 
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"s1": 720}, u.mergeIn[1].Marks)
@@ -478,7 +478,7 @@ func TestAnEmptyPlanIsRememberedWithItsVersionAndOptions(t *testing.T) {
 func TestWhereThereIsNothingToMergeNoSlotIsWaitedFor(t *testing.T) {
 	u := cold()
 	u.prepared.NoMerge = true
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeDone, result.Outcome)
 	require.NotContains(t, u.called, workflows.MergeWALName)
@@ -489,7 +489,7 @@ func TestWithoutAPolicyForItNothingIsCompactedOrCleanedUp(t *testing.T) {
 	u := cold()
 	u.prepared.Limits.CompactFragments, u.prepared.Limits.CleanupOlderThan = 0, 0
 
-	result, err, _ := retire(t, u)
+	result, _, err := retire(t, u)
 
 	require.NoError(t, err)
 	require.Equal(t, workflows.OutcomeDone, result.Outcome)
@@ -516,7 +516,7 @@ func TestAFolderThatNobodyMayDeleteSoonHoldsNothingUp(t *testing.T) {
 	u := cold()
 	u.merges[0].Drained = 0
 	u.sweeps = []workflows.SweepResult{{Kept: 2, NextDue: time.Now().Add(30 * 24 * time.Hour).UnixMilli()}}
-	_, err, _ := retire(t, u)
+	_, _, err := retire(t, u)
 	require.NoError(t, err)
 	require.Empty(t, u.waited)
 	require.Equal(t, 1, count(u.called, workflows.SweepGenerationsName))
@@ -539,7 +539,7 @@ func TestACancelledRunEndsCancelledDropsNothingAndIsJournalled(t *testing.T) {
 func TestARunThatCannotBeJournalledFails(t *testing.T) {
 	u := cold()
 	u.fail[workflows.RecordMaintenanceName] = final("denied")
-	_, err, _ := retire(t, u)
+	_, _, err := retire(t, u)
 	require.Equal(t, "denied", workflows.ErrorClass(err))
 	require.ErrorContains(t, err, "record retire")
 }

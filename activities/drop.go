@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 
@@ -92,4 +93,16 @@ func (a *Maintenance) unmoved(ctx context.Context, in workflows.DropInput) (row 
 // the one after it was written and cleaned up, and nothing else would ever tell.
 func deepProbe(uri string, f fleet.Fingerprint) lance.ProbeTarget {
 	return lance.ProbeTarget{URI: uri, Fingerprint: f, Deep: true, ListVersions: true}
+}
+
+// hourlyProbe is deepProbe but for one request: whatever brings rows adds an entry
+// to a log or a version, and is seen each hour; a manifest that moved for another
+// reason, and a shard that was made anew, may wait for the next.
+func hourlyProbe(nowMS int64) func(uri string, f fleet.Fingerprint) lance.ProbeTarget {
+	manifests := []lance.Manifests{lance.NextManifest, lance.KnownManifest}[nowMS/time.Hour.Milliseconds()%2]
+	return func(uri string, f fleet.Fingerprint) lance.ProbeTarget {
+		target := deepProbe(uri, f)
+		target.Manifests = manifests
+		return target
+	}
 }

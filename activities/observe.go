@@ -245,7 +245,7 @@ func (p *page) lookAtRetired(ctx context.Context) error {
 		return nil
 	}
 	p.lease.report(Progress{Step: "probe retired", Of: len(p.retired)})
-	look, err := p.scan.lookAt(ctx, p.retired, p.concurrency())
+	look, err := p.scan.lookAt(ctx, p.retired, p.concurrency(), hourlyProbe(p.scan.nowMS()))
 	if err != nil {
 		return err
 	}

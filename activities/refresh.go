@@ -75,7 +75,7 @@ func (a *Scan) refreshRetired(ctx context.Context, cold []retired, failed map[st
 	if len(cold) == 0 {
 		return nil, nil
 	}
-	look, err := a.lookAt(ctx, cold, a.Config.Concurrency)
+	look, err := a.lookAt(ctx, cold, a.Config.Concurrency, deepProbe)
 	if err != nil {
 		return nil, err
 	}

@@ -28,12 +28,15 @@ type lookAtRetired struct {
 	requests  fleet.Requests
 }
 
+// probeOf says how an experiment is asked whether anything moved.
+type probeOf func(uri string, f fleet.Fingerprint) lance.ProbeTarget
+
 // lookAt asks retired experiments against their evidence. Only those that moved are
 // observed; what can't be told counts as written, which only makes it hot. Those
 // that give no answer are asked again at their next turn.
-func (a *Scan) lookAt(ctx context.Context, some []retired, concurrency int) (*lookAtRetired, error) {
+func (a *Scan) lookAt(ctx context.Context, some []retired, concurrency int, probe probeOf) (*lookAtRetired, error) {
 	look := &lookAtRetired{whys: map[fleet.ID]string{}, failures: map[fleet.ID]string{}}
-	moved, err := a.movedSince(ctx, some, concurrency, look)
+	moved, err := a.movedSince(ctx, some, concurrency, probe, look)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +49,13 @@ func (a *Scan) lookAt(ctx context.Context, some []retired, concurrency int) (*lo
 }
 
 // movedSince probes, and returns those that are not what they were.
-func (a *Scan) movedSince(ctx context.Context, some []retired, concurrency int, look *lookAtRetired) ([]retired, error) {
+func (a *Scan) movedSince(ctx context.Context, some []retired, concurrency int, probe probeOf, look *lookAtRetired) ([]retired, error) {
 	if len(some) == 0 {
 		return nil, nil
 	}
 	targets := make([]lance.ProbeTarget, len(some))
 	for i, r := range some {
-		targets[i] = deepProbe(r.exp.URI, r.entry.Evidence.Fingerprint)
+		targets[i] = probe(r.exp.URI, r.entry.Evidence.Fingerprint)
 	}
 	answers, err := a.Engine.Probe(ctx, targets, lance.BatchOptions{Concurrency: concurrency, Timeout: a.Config.ProbeTimeout})
 	if err == nil {

@@ -39,7 +39,7 @@ func TestARetiredExperimentIsAskedDeepOnceAnHourAndElseNotAtAll(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		w.retire(name, 2)
 	}
-	asked := map[string]int{}
+	asked, manifests := map[string]int{}, map[lance.Manifests]int{}
 	const interval = 5 * time.Minute
 	last := w.now.UnixMilli()
 	for round := range int64(24) {
@@ -61,8 +61,10 @@ func TestARetiredExperimentIsAskedDeepOnceAnHourAndElseNotAtAll(t *testing.T) {
 			require.True(t, p.ListVersions, "a tag made since may hold the version")
 			require.Equal(t, w.evidence(2).Fingerprint, p.Fingerprint)
 			asked[p.URI]++
+			manifests[p.Manifests]++
 		}
 	}
+	require.Equal(t, map[lance.Manifests]int{lance.NextManifest: 3, lance.KnownManifest: 3}, manifests, "one of them in turn: 4 requests instead of 5")
 	require.Equal(t, map[string]int{exp("a").URI: 2, exp("b").URI: 2, exp("c").URI: 2}, asked, "in two hours")
 	require.Equal(t, 6, w.metrics.checked)
 	require.Empty(t, w.observes)

@@ -43,7 +43,7 @@ func (a *Maintenance) wake(ctx context.Context, exp fleet.Experiment, args workf
 		result.Outcome, result.Sentence, result.Facts = workflows.OutcomeNoop, "it is not retired", fleet.FactsOf(row)
 		return nil
 	}
-	look, err := a.Scan.lookAt(ctx, []retired{{exp, entry}}, 1)
+	look, err := a.Scan.lookAt(ctx, []retired{{exp, entry}}, 1, deepProbe)
 	if err != nil {
 		return err
 	}

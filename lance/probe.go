@@ -20,7 +20,19 @@ type ProbeTarget struct {
 	// where version numbers have gaps, tags or branches hold old versions, or long
 	// time has passed.
 	ListVersions bool `json:"list_versions"`
+	// Manifests says which of a shard's manifests a deep probe asks for.
+	Manifests Manifests `json:"manifests,omitempty"`
 }
+
+// Manifests are those of a shard that a deep probe on object storage asks for.
+type Manifests string
+
+// Which manifests.
+const (
+	BothManifests Manifests = ""      // the next one and the known one
+	NextManifest  Manifests = "next"  // was it flushed, claimed or drained?
+	KnownManifest Manifests = "known" // is it still the same shard?
+)
 
 // ProbeState is the answer to a probe.
 type ProbeState string

@@ -33,6 +33,21 @@ pub struct Target {
     deep: bool,
     #[serde(default)]
     list_versions: bool,
+    #[serde(default)]
+    manifests: Manifests,
+}
+
+/// Which of a shard's manifests a deep probe asks for. A caller that can wait a
+/// turn for the rarer of two changes saves a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manifests {
+    #[default]
+    Both,
+    /// The one after the known one: the shard was flushed, claimed or drained.
+    Next,
+    /// The known one: it is still the same shard.
+    Known,
 }
 
 /// What moved; `None`: nothing did.
@@ -118,7 +133,9 @@ async fn probe_remote(engine: Arc<Engine>, target: Target) -> Result<Moved, Faul
         }
     };
     let marks = known.shards.iter();
-    let shards = join_all(marks.map(|mark| remote.shard_moved(mark, target.deep)));
+    let shards = join_all(
+        marks.map(|mark| remote.shard_moved(mark, target.deep.then_some(target.manifests))),
+    );
     let (head, folders, shards) = tokio::join!(head, folders, shards);
     first_moved([head, folders].into_iter().chain(shards)).map_err(|fault| fault.at(&target.uri))
 }

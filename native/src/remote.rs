@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::error::{Class, Fault};
 use crate::fingerprint::{self, Fingerprint, Naming, ShardMark, Versions, same_etag};
 use crate::local::moved_shards;
-use crate::probe::{Moved, first_moved};
+use crate::probe::{Manifests, Moved, first_moved};
 
 /// Objects in one page of a listing.
 const PAGE: usize = 1000;
@@ -109,19 +109,26 @@ impl Remote {
     }
 
     /// 1 HEAD of the shard's next manifest; `deep`: 2 more, of the manifest we
-    /// know and of the next WAL entry.
-    pub async fn shard_moved(&self, known: &ShardMark, deep: bool) -> Result<Moved, Fault> {
+    /// know and of the next WAL entry, or 1 where only one manifest is asked for.
+    pub async fn shard_moved(
+        &self,
+        known: &ShardMark,
+        deep: Option<Manifests>,
+    ) -> Result<Moved, Fault> {
         let id = known.id;
         let manifest = |version| fingerprint::shard_manifest(&self.base, &id, version);
         let next = async {
+            if deep == Some(Manifests::Known) && known.manifest > 0 {
+                return Ok(None);
+            }
             let found = self.head(&manifest(known.manifest + 1)).await?;
             Ok(found.map(|_| format!("shard {id} manifest")))
         };
-        if !deep {
+        if deep.is_none() {
             return next.await;
         }
         let current = async {
-            if known.manifest == 0 {
+            if known.manifest == 0 || deep == Some(Manifests::Next) {
                 return Ok(None);
             }
             let found = self.head(&manifest(known.manifest)).await?;

@@ -216,20 +216,35 @@ async fn observe_with(engine: &Arc<Engine>, target: Value, walk_past: Value) -> 
 struct Ways {
     deep: bool,
     list_versions: bool,
+    manifests: &'static str,
 }
 
 const LIGHT: Ways = Ways {
     deep: false,
     list_versions: false,
+    manifests: "both",
 };
 const DEEP: Ways = Ways {
     deep: true,
     list_versions: false,
+    manifests: "both",
 };
 const LISTING: Ways = Ways {
     deep: true,
     list_versions: true,
+    manifests: "both",
 };
+/// Retired experiments are asked in these two ways in turn.
+const RETIRED: [Ways; 2] = [
+    Ways {
+        manifests: "next",
+        ..LISTING
+    },
+    Ways {
+        manifests: "known",
+        ..LISTING
+    },
+];
 
 /// The answer to one probe.
 async fn probe(engine: &Arc<Engine>, uri: &str, fingerprint: &Value, ways: Ways) -> Value {
@@ -239,6 +254,7 @@ async fn probe(engine: &Arc<Engine>, uri: &str, fingerprint: &Value, ways: Ways)
             "fingerprint": fingerprint,
             "deep": ways.deep,
             "list_versions": ways.list_versions,
+            "manifests": ways.manifests,
         }],
         "concurrency": 4,
         "timeout_ms": 20_000,

@@ -44,6 +44,8 @@ async fn an_unchanged_table_with_one_shard_costs_the_promised_requests() {
         (LIGHT, requests(0, 2)),
         (DEEP, requests(1, 5)),
         (LISTING, requests(2, 3)),
+        (RETIRED[0], requests(2, 2)),
+        (RETIRED[1], requests(2, 2)),
     ] {
         let answer = probe(&engine, &uri, &fingerprint, ways).await;
         assert_eq!(answer["requests"], expected, "{ways:?}");
@@ -51,8 +53,28 @@ async fn an_unchanged_table_with_one_shard_costs_the_promised_requests() {
     let after = engine.requests().snapshot();
     assert_eq!(
         (after.list - before.list, after.head - before.head),
-        (3, 10)
+        (7, 14)
     );
+}
+
+#[tokio::test]
+async fn a_write_to_a_retired_table_is_seen_in_either_turn() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    let uri = table.uri(Seen::AsObjects);
+    let fingerprint = observe(&engine, &uri).await["fingerprint"].clone();
+    table.flush(shard, 200, 5).await;
+    for ways in RETIRED {
+        assert_ne!(moved(&engine, &uri, &fingerprint, ways).await, "unchanged");
+    }
+    let fingerprint = observe(&engine, &uri).await["fingerprint"].clone();
+    table.append(300, 5).await;
+    for ways in RETIRED {
+        assert_eq!(
+            moved(&engine, &uri, &fingerprint, ways).await,
+            "base version"
+        );
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,9 @@
 //! What one pass does to the rows, and what it says about it.
 
+use lance::index::DatasetIndexExt;
+use lance_index::IndexType;
+use lance_index::scalar::ScalarIndexParams;
+
 use super::*;
 
 #[tokio::test]
@@ -144,6 +148,48 @@ async fn a_commit_says_whose_it_is_and_walks_by_as_maintenance() {
     assert_eq!(properties[PROPERTY], "merge");
     let tail: Value = serde_json::from_str(&properties["lancefleet.tail"]).unwrap();
     assert!(tail[SHARD.to_string()]["checked"].is_u64(), "{tail}");
+}
+
+#[tokio::test]
+async fn indexes_find_the_new_rows_and_not_the_old_ones() {
+    for stable in [false, true] {
+        let (engine, table) = (engine(), Table::empty(true));
+        let batch = table.batch(&[("a", 0), ("b", 0), ("c", 0)]);
+        let rows = RecordBatchIterator::new(vec![Ok(batch)], table.schema());
+        let params = WriteParams {
+            enable_stable_row_ids: stable,
+            ..WriteParams::default()
+        };
+        let mut dataset = Box::pin(Dataset::write(rows, &table.path(), Some(params)))
+            .await
+            .unwrap();
+        Box::pin(dataset.initialize_mem_wal().execute())
+            .await
+            .unwrap();
+        let (kind, params) = (IndexType::BTree, ScalarIndexParams::default());
+        Box::pin(dataset.create_index(&["id"], kind, None, &params, true))
+            .await
+            .unwrap();
+        let writes: [&[Write]; 2] = [
+            &[Row("a", 1), Delete("b"), Row("x", 1)],
+            &[Row("x", 2), Row("a", 2), Row("b", 2)],
+        ];
+        for writes in writes {
+            table.generations(SHARD, &[writes]).await;
+            merge(&engine, &table.path(), SHARD).await;
+            let expected = lsm_rows(&table.dataset().await).await;
+            let mut found = Vec::new();
+            for id in ["a", "b", "c", "x"] {
+                let dataset = table.dataset().await;
+                let mut scanner = dataset.scan();
+                scanner.filter(&format!("id = '{id}'")).unwrap();
+                let rows = Box::pin(scanner.try_into_stream()).await.unwrap();
+                found.extend(sorted(rows.try_collect().await.unwrap()));
+            }
+            assert_eq!(found, expected, "stable row ids: {stable}");
+        }
+        assert_eq!(table.base_rows().await.len(), 4);
+    }
 }
 
 #[tokio::test]

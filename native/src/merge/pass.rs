@@ -147,7 +147,7 @@ impl<'a> Pass<'a> {
         let property = &self.request.property;
         let properties = commit::properties(property, look.shard, &staged.checked)?;
         self.staged = Some(staged);
-        Ok(Step::Ready(Prepared::new(parts, properties)))
+        Ok(Step::Ready(Box::new(Prepared::new(parts, properties))))
     }
 
     async fn stage(&self, look: &Look, run: Run, key: &Key) -> Result<Staged, Fault> {
@@ -258,7 +258,7 @@ pub enum Step {
     Refused(Refusal),
     /// No generation is pending.
     Nothing,
-    Ready(Prepared),
+    Ready(Box<Prepared>),
 }
 
 fn cursor(look: &Look) -> u64 {

@@ -140,13 +140,14 @@ func strandedEntries(r Row, h History) int64 {
 	return max(h.Stranded, 0)
 }
 
-// stranded words WAL entries that nobody but we would ever flush.
+// stranded words WAL entries that are in no generation. While their writer lives
+// they are just not flushed yet, so the word for them promises no more than that.
 func stranded(r Row, h History) string {
 	n := strandedEntries(r, h)
 	if n <= 0 {
 		return ""
 	}
-	return Count(n, "stranded WAL entry")
+	return Count(n, "unflushed WAL entry")
 }
 
 // strandedDue is when stranded entries alone are worth a merge; 0 = never.

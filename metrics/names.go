@@ -20,7 +20,7 @@ var (
 	missing          = desc("lancefleet_experiments_missing", "Experiments that their source did not name in the last round; gone when the next one misses them too.")
 
 	retiredExperiments = desc("lancefleet_retired_experiments", "Experiments that the ledger has retired.")
-	strandedEntries    = desc("lancefleet_stranded_wal_entries", "WAL entries of hot experiments that are proven to be in no generation and not in the base, as last looked at. Alert when it stays above zero: they are replayed once their shard has been silent for an hour.")
+	strandedEntries    = desc("lancefleet_stranded_wal_entries", "WAL entries of hot experiments that are proven to be in no generation and not in the base, as last looked at: those of live writers are just not flushed yet. Alert when it stays above zero on a fleet that is at rest: they are replayed once their shard has been silent for an hour.")
 	unknownEntries     = desc("lancefleet_unknown_wal_entries", "WAL entries of hot experiments of which nobody can tell whether the base has them. Alert on any: an operator has to decide, see seal.")
 	coolingDown        = desc("lancefleet_maintenance_cooling_down", "Hot experiments of which a kind of maintenance rests after failures. Alert when it grows.")
 	upkeepFailures     = desc("master_stats_maintenance_consecutive_failures", "Passes of upkeep over our own tables that failed since the last one that did not; 0 after any success.")

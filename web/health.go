@@ -2,9 +2,13 @@ package web
 
 import (
 	"fmt"
+	"time"
 
 	"lancefleet/fleet"
 )
+
+// silent is how long a writer may be quiet and alive.
+const silent = time.Hour
 
 // health says in one sentence how an experiment is.
 func health(e shown, now int64) string {
@@ -20,6 +24,9 @@ func health(e shown, now int64) string {
 		return fmt.Sprintf("No source named it in the last %s: after two it leaves the list.", plural(row.MissingRounds, "round"))
 	case row.StrandedEntries > 0:
 		return count(row.StrandedEntries) + " WAL entries in no generation and not in the base: stranded."
+	case row.TailEntries > 0 && row.LastWrite > 0 && now-row.LastWrite > silent.Milliseconds():
+		return fmt.Sprintf("%s past the flush cursor and nothing written for %s: perhaps the cursor only lags, perhaps a writer died before it flushed them. Verify tells.",
+			plural(row.TailEntries, "WAL entry"), fleet.Age(time.Duration(now-row.LastWrite)*time.Millisecond))
 	case row.PendingWAL > fleet.ReadCap:
 		return fmt.Sprintf("%s pending generations: above %s lance-context workers refuse to read it.", count(row.PendingWAL), count(fleet.ReadCap))
 	case row.PendingWAL > fleet.BacklogWarning:

@@ -177,7 +177,7 @@ func (s *Server) verdict(m moment, t target, r asked) verdict {
 	case retired:
 		return verdict{reason: m.view.decisions[t.at].Reason + "; wake looks at it now"}
 	case !policy.Maintain:
-		return verdict{reason: "maintenance is off: observe only (MAINTENANCE=on turns it on)"}
+		return verdict{reason: "maintenance is off for it: by MAINTENANCE, dev without --maintain, or an override"}
 	case m.schedule != nil && m.schedule.Paused:
 		return verdict{reason: "the fleet is paused: " + m.schedule.Reason}
 	case policy.Paused != "":

@@ -65,9 +65,9 @@ func TestWhatForceCanNotOverlookIsNotOffered(t *testing.T) {
 func TestNothingIsStartedWhereMaintenanceIsOffOrPaused(t *testing.T) {
 	off := newBench(t, oneRow(8*daysOfMinutes), func(_ *Config, p *parts) { p.policies.Default = fleet.ObserveOnly() })
 	for _, action := range []string{"retire", "optimize"} {
-		requireError(t, off.do("POST", "/api/v1/experiments/run-1/"+action, ""), 409, "MAINTENANCE=on")
+		requireError(t, off.do("POST", "/api/v1/experiments/run-1/"+action, ""), 409, "by MAINTENANCE")
 	}
-	requireError(t, off.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889"}`), 409, "MAINTENANCE=on")
+	requireError(t, off.do("POST", "/api/v1/experiments/run-1/seal", `{"shard":"02e81b29-f150-54b9-9a08-ce75944f6889"}`), 409, "by MAINTENANCE")
 	paused := newBench(t, oneRow(8*daysOfMinutes))
 	paused.temporal.setPaused(true, "ada", "moving the bucket")
 	paused.renew(t)

@@ -76,6 +76,7 @@ func (p *pages) functions() template.FuncMap {
 		"size":       size,
 		"seconds":    seconds,
 		"ago":        ago,
+		"due":        due,
 		"since":      func(ms, now int64) template.HTML { return ago(&ms, now, "") },
 		"stamp":      stamp,
 		"numeral":    numeral,
@@ -109,6 +110,16 @@ func ago(ms *int64, now int64, never string) template.HTML {
 		return template.HTML(`<span class="muted">` + template.HTMLEscapeString(never) + `</span>`)
 	}
 	return template.HTML(`<time datetime="` + machine(*ms) + `" title="` + exact(*ms) + `">` + relative(*ms, now) + `</time>`)
+}
+
+// due is the time of what comes next. What Temporal said a moment ago may be past
+// by now: then it is due.
+func due(ms *int64, now int64, none string) template.HTML {
+	if ms == nil || *ms <= 0 {
+		return ago(nil, now, none)
+	}
+	next := max(*ms, now)
+	return ago(&next, now, none)
 }
 
 func stamp(ms *int64) string {

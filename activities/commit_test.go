@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -215,7 +214,7 @@ func TestWorkForAnotherFleetIsRefusedForGood(t *testing.T) {
 	_, err := do[workflows.Round](t, newWorld("a").scan().BeginRound, workflows.ScanArgs{FleetID: "other"})
 
 	var app *temporal.ApplicationError
-	require.True(t, errors.As(err, &app))
+	require.ErrorAs(t, err, &app)
 	require.Equal(t, typeForeignFleet, app.Type())
 	require.True(t, app.NonRetryable())
 }

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -270,7 +269,7 @@ func (w *fakeWorld) scan() *Scan {
 			TargetRows: 1 << 20, Freshness: fleet.DefaultFreshness, SweepEvery: 2, Probe: fleet.DefaultProbePolicy(time.Minute),
 		},
 		Now: func() time.Time { return w.now },
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 	}
 }
 

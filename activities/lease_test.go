@@ -125,7 +125,7 @@ func TestAnAttemptEndsAtOnceWhenItsWorkerStopsAndIsTriedElsewhere(t *testing.T) 
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
 		var app *temporal.ApplicationError
-		require.True(t, errors.As(leaseError(ctx, context.Canceled), &app))
+		require.ErrorAs(t, leaseError(ctx, context.Canceled), &app)
 		require.Equal(t, typeStopping, app.Type())
 		require.False(t, app.NonRetryable())
 		require.Equal(t, temporal.ApplicationErrorCategoryBenign, app.Category())

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -285,7 +286,7 @@ func sameMetrics(t *testing.T, e *lance.Engine, c client.Client) {
 
 func scrape(m *metrics.Metrics) string {
 	answer := httptest.NewRecorder()
-	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -82,7 +81,7 @@ func (f *fakeFleet) ScheduleRestored() { f.restored++ }
 func (f *fakeFleet) dog() *watchdog {
 	return &watchdog{
 		schedule: f, journal: f, rounds: f, metrics: f, args: workflows.ScanArgs{FleetID: "id"},
-		log: slog.New(slog.NewTextHandler(io.Discard, nil)), since: 0,
+		log: slog.New(slog.DiscardHandler), since: 0,
 		now: func() time.Time { return time.UnixMilli(f.now) },
 	}
 }

@@ -68,11 +68,11 @@ func oldestFirst(tails []lance.Tail) {
 
 // shard seals one shard if it has stranded entries, and merges what is pending.
 func (m *mergeRun) shard(ctx context.Context, tail lance.Tail) error {
-	if m.live(tail, m.in.Limits.LeaveWrittenWithin) {
+	if m.within(tail.NewestTime, m.in.Limits.LeaveWrittenWithin) {
 		m.result.Live++
 		return nil
 	}
-	if tail.Stranded > 0 && !m.live(tail, m.in.Limits.SilentFor) {
+	if tail.Stranded > 0 && !m.within(tail.TouchedTime, m.in.Limits.SilentFor) {
 		if err := m.seal(ctx, tail); err != nil {
 			return err
 		}
@@ -80,9 +80,9 @@ func (m *mergeRun) shard(ctx context.Context, tail lance.Tail) error {
 	return m.drain(ctx, tail.Shard)
 }
 
-// live says whether a shard was written within so many ms.
-func (m *mergeRun) live(tail lance.Tail, within int64) bool {
-	return within > 0 && tail.NewestTime > m.maintenance.Scan.nowMS()-within
+// within says whether a time is less than so many ms ago.
+func (m *mergeRun) within(time, ms int64) bool {
+	return ms > 0 && time > m.maintenance.Scan.nowMS()-ms
 }
 
 func (m *mergeRun) seal(ctx context.Context, tail lance.Tail) error {

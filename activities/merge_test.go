@@ -112,8 +112,9 @@ func TestStrandedEntriesOfASilentShardAreSealedBeforeTheMerge(t *testing.T) {
 			return []lance.Tail{{Shard: s1}, {Shard: s2, Stranded: 4, Unknown: 1}}, nil
 		}
 		return []lance.Tail{
-			{Shard: s1, Stranded: 2, NewestTime: old},
-			{Shard: s2, Stranded: 4, Unknown: 1, NewestTime: w.now.Add(-time.Minute).UnixMilli()},
+			{Shard: s1, Stranded: 2, NewestTime: old, TouchedTime: old},
+			// Written as long ago, and claimed by somebody since.
+			{Shard: s2, Stranded: 4, Unknown: 1, NewestTime: old, TouchedTime: w.now.Add(-time.Minute).UnixMilli()},
 		}, nil
 	}
 	h.seal = func(s lance.SealSpec) (lance.Sealed, error) {
@@ -186,7 +187,11 @@ func TestALiveShardIsLeftToItsWriterWhereThePolicySaysSo(t *testing.T) {
 	w := newWorld("a")
 	h := shards(w, map[string]int64{s1: 3, s2: 3})
 	h.tails = func() ([]lance.Tail, error) {
-		return []lance.Tail{{Shard: s1, NewestTime: w.now.UnixMilli()}, {Shard: s2, NewestTime: 1}}, nil
+		return []lance.Tail{
+			{Shard: s1, NewestTime: w.now.UnixMilli()},
+			// Only drained by us.
+			{Shard: s2, NewestTime: 1, TouchedTime: w.now.UnixMilli()},
+		}, nil
 	}
 	in := mergeIn()
 	in.Limits.LeaveWrittenWithin = time.Hour.Milliseconds()

@@ -15,9 +15,9 @@ import (
 // protocol is told in native/README.md and docs/retirement.md.
 
 // Refusal says why a step was not made although it was asked for. Nothing was
-// touched. Its codes are stable, its sentence is for people.
+// touched (see SealSpec for the one exception). Its codes are stable, its sentence is for people.
 type Refusal struct {
-	Code     string `json:"code"` // restarted_counter, mark_erased, schema, blob, sealed, live, unknown_tail
+	Code     string `json:"code"` // restarted_counter, mark_erased, twice_listed, schema, blob, sealed, live, unknown_tail
 	Sentence string `json:"sentence"`
 }
 
@@ -78,11 +78,13 @@ type Compacted struct {
 
 // SealSpec asks to replay the stranded entries of one shard into a generation, by
 // opening and closing a writer. Entries that are proven to be in the base or in a
-// generation are stepped over first, so that they are not replayed.
+// generation are stepped over first, so that they are not replayed. A tail too long
+// to be looked at as a whole is refused (unknown_tail), but what is proven of it is
+// stepped over all the same: the next call gets further.
 type SealSpec struct {
 	URI          string        `json:"uri"`
 	Shard        string        `json:"shard"`
-	SilentFor    time.Duration `json:"-"`             // refused (live) when the shard was written within this
+	SilentFor    time.Duration `json:"-"`             // refused (live) when the shard was touched within this
 	AllowUnknown bool          `json:"allow_unknown"` // an operator decided: entries of unknown state are replayed too
 }
 
@@ -119,7 +121,8 @@ type Tail struct {
 	Unknown        int64       `json:"unknown"`
 	StrandedRows   int64       `json:"stranded_rows"`
 	CoveredThrough uint64      `json:"covered_through"` // every entry up to here is contained, in the base or superseded
-	NewestTime     int64       `json:"newest_time"`     // of the newest entry with rows, unix ms
+	NewestTime     int64       `json:"newest_time"`     // of the newest entry with rows, also of one that was flushed, unix ms
+	TouchedTime    int64       `json:"touched_time"`    // of the newest entry at all or of the shard's manifest: claims and our own drains count
 	Listed         []TailEntry `json:"listed"`          // at most 32, those not accounted for first
 	Sentence       string      `json:"sentence,omitempty"`
 }

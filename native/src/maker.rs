@@ -53,7 +53,7 @@ use crate::error::Fault;
 
 pub use fleet::make_fleet;
 #[cfg(test)]
-pub(crate) use wal::{Put, write_generations};
+pub(crate) use wal::{Put, write_and_die, write_generations};
 pub use writes::make_writes;
 
 /// What an experiment is like.

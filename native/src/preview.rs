@@ -82,7 +82,7 @@ async fn look(engine: &Engine, uri: &str, request: &AskPreview) -> Result<Previe
         merge: planned,
         compact: compact::preview(&fresh.base, wanted).await?,
         versions: versions::preview(&fresh.base, request.older_than_ms).await?,
-        blocking: verify::blocking(&seen, &fresh.counted_anew().await?, &tails),
+        blocking: verify::blocking(&seen, &fresh, &fresh.counted_anew().await?, &tails),
         tails,
     })
 }

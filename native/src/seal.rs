@@ -63,7 +63,8 @@ pub async fn seal_shard(engine: Arc<Engine>, request: SealShard, _: Bytes) -> Re
     .await
 }
 
-async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Fault> {
+/// What a look at the table says is to be done, and doing it.
+pub async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Fault> {
     let shard = request.shard;
     let known = fresh.shards.iter().find(|(id, _)| *id == shard);
     let Some((_, manifest)) = known else {
@@ -84,18 +85,26 @@ async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Fault> {
         ..Sealed::default()
     };
     let silent_since = now().saturating_sub(request.silent_ms.max(0));
-    let refused = plan.refused(manifest.as_ref(), silent_since, request.allow_unknown);
-    if refused.is_some() || request.dry_run || plan.replayed.is_empty() {
-        sealed.refused = refused;
+    sealed.refused = plan.refused(manifest.as_ref(), silent_since, request.allow_unknown);
+    let Some(manifest) = manifest.as_ref().filter(|_| !request.dry_run) else {
+        return Ok(sealed);
+    };
+    let advances = plan.gets_further(sealed.refused.as_ref());
+    if !advances && (sealed.refused.is_some() || plan.replayed.is_empty()) {
         return Ok(sealed);
     }
-    let Some(manifest) = manifest else {
-        return Err(Fault::new(
-            Class::Gone,
-            format!("shard {shard} has no manifest"),
-        ));
-    };
+    if is_claimed(fresh, shard, manifest).await? {
+        sealed.refused = Some(plan::live());
+        return Ok(sealed);
+    }
     step_over(fresh, shard, manifest, plan.covered).await?;
+    if advances {
+        return Ok(sealed);
+    }
+    if is_claimed(fresh, shard, manifest).await? {
+        sealed.refused = Some(plan::live());
+        return Ok(sealed);
+    }
     let (epoch, after) = replay(fresh, shard, manifest, &plan).await?;
     let before = manifest.content.current_generation;
     let made = after.sstables.iter().map(|one| one.generation);
@@ -112,6 +121,13 @@ fn manifests(fresh: &Fresh<'_>, shard: Uuid) -> ShardManifestStore {
         shard,
         SCAN_BATCH,
     )
+}
+
+/// Whether a writer has claimed the shard since it was looked at. Claiming it now
+/// would fence that one.
+async fn is_claimed(fresh: &Fresh<'_>, shard: Uuid, manifest: &Latest) -> Result<bool, Fault> {
+    let latest = manifests(fresh, shard).latest().boxed().await?;
+    Ok(latest.is_none_or(|latest| latest.writer_epoch != manifest.content.writer_epoch))
 }
 
 /// Moves the flush cursor over entries that are accounted for, so that they are

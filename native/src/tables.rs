@@ -33,7 +33,7 @@ use crate::requests::{self, Kind};
 
 pub use append::append;
 pub use commit::commit_snapshot;
-pub(crate) use commit::{Fate, commit, commit_builder, fate, stage};
+pub(crate) use commit::{Fate, commit, commit_builder, fate, judge, stage};
 
 #[derive(Deserialize)]
 pub struct Head {

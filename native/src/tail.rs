@@ -9,6 +9,7 @@ mod examine;
 mod history;
 mod judge;
 mod lookup;
+mod order;
 mod shape;
 
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub use examine::{Examined, Place, Targets};
 #[cfg(test)]
 pub use history::Drain;
 use history::NAMED_MAX;
-pub use history::{Checked, Drains, PROPERTY, drains, record};
-pub use judge::{Judged, State, covered_through as covered_by};
+pub use history::{Checked, Drains, PROPERTY, drains, made_anew, record};
+pub use judge::{Ground, Judged, State, covered_through as covered_by};
 pub use shape::Shape;
 
 /// Entries that an answer lists.
@@ -60,7 +61,10 @@ pub struct Tail {
     pub unknown: i64,
     pub stranded_rows: i64,
     pub covered_through: u64,
+    /// Of the newest entry with rows, wherever it is.
     pub newest_time: i64,
+    /// Of the newest entry at all, or of the manifest.
+    pub touched_time: i64,
     pub listed: Vec<Listed>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sentence: String,
@@ -116,6 +120,8 @@ impl Tail {
             shard,
             cursor: examined.cursor,
             next: examined.next,
+            newest_time: examined.newest_time,
+            touched_time: examined.touched_time,
             covered_through: judge::covered_through(&examined.judged, examined.cursor, |_| true),
             ..Self::default()
         };
@@ -139,7 +145,6 @@ impl Tail {
 
     fn add(&mut self, one: &Judged) {
         self.entries += 1;
-        self.newest_time = self.newest_time.max(one.time);
         let count = match one.state {
             State::Contained => &mut self.contained,
             State::InBase => &mut self.in_base,
@@ -187,13 +192,15 @@ impl State {
 
 /// What a merge that takes `merged` over may put down about the shard's WAL, and
 /// how far it may move the flush cursor. `manifest` is the shard's manifest that
-/// names the generations, `base` the table before or after the merge.
+/// names the generations, `next` the end of its WAL then, `base` the table, opened
+/// after both.
 pub async fn covered_through(
     engine: &Engine,
     uri: &str,
     base: &Dataset,
     shard: Uuid,
     manifest: &ShardManifest,
+    next: u64,
     merged: &[SsTable],
 ) -> Result<Checked, Fault> {
     let (store, path) = engine.store(uri).await?;
@@ -213,35 +220,58 @@ pub async fn covered_through(
         base,
         shard,
         manifest: Some(&latest),
+        next,
         mark,
     };
     let examined = place.examine().boxed().await?;
     let counts = |generation: u64| {
         generation <= mark || merged.iter().any(|one| one.generation == generation)
     };
-    Ok(checked(&examined, manifest.version, counts))
+    Ok(Checked {
+        manifest: manifest.version,
+        taken: merged
+            .iter()
+            .map(|one| (one.generation, one.path.clone()))
+            .collect(),
+        ..checked(&examined, counts)
+    })
 }
 
-fn checked(examined: &Examined, manifest: u64, counts: impl Fn(u64) -> bool) -> Checked {
+/// What is proven of the entries; the others are left out.
+fn checked(examined: &Examined, counts: impl Fn(u64) -> bool) -> Checked {
+    let covered = judge::covered_through(&examined.judged, examined.cursor, &counts);
     let mut checked = Checked {
-        checked: examined.looked,
-        covered: judge::covered_through(&examined.judged, examined.cursor, &counts),
+        covered,
         seen: examined.next.saturating_sub(1),
-        manifest,
         ..Checked::default()
     };
-    for one in &examined.judged {
-        if checked.open.len() + checked.unknown.len() == NAMED_MAX {
-            // Without being named an entry would count as being in the base.
-            checked.checked = one.position - 1;
-            break;
+    let mut before = false;
+    for one in examined.judged.iter().filter(|one| one.position > covered) {
+        let in_base = one.is_in(&counts);
+        match (in_base, checked.proven.last_mut()) {
+            // Nothing with rows lies between.
+            (true, Some(last)) if before => last.1 = one.position,
+            (true, _) => checked.proven.push((one.position, one.position)),
+            (false, _) if one.is_in_none() => checked.open.push(one.position),
+            (false, _) => {}
         }
-        match one.state {
-            State::InBase | State::Superseded => {}
-            State::Contained if one.generations.iter().all(|one| counts(*one)) => {}
-            State::Contained | State::Stranded => checked.open.push(one.position),
-            State::Unknown => checked.unknown.push(one.position),
+        before = in_base;
+        if checked.proven.len() + checked.open.len() == NAMED_MAX {
+            break;
         }
     }
     checked
+}
+
+impl Judged {
+    /// Of one that is not in what is merged: whether it is in none of that. Rows
+    /// that are found and prove nothing may be its own.
+    fn is_in_none(&self) -> bool {
+        match self.state {
+            // In younger generations.
+            State::Contained => true,
+            State::Stranded => self.ground == Ground::Absence,
+            State::InBase | State::Superseded | State::Unknown => false,
+        }
+    }
 }

@@ -76,7 +76,7 @@ async fn look(engine: &Engine, uri: &str, deep: bool) -> Result<Evidence, Fault>
     let after = observe::measure(engine, uri).await?;
     same(&before.fingerprint, &after.fingerprint)?;
     let anew = fresh.counted_anew().await.map_err(vanished)?;
-    let mut blocking = blocking(&after, &anew, &tails);
+    let mut blocking = blocking(&after, &fresh, &anew, &tails);
     if (0..rows).contains(&distinct_keys) {
         blocking.push(repeated(rows, distinct_keys));
     }
@@ -138,13 +138,29 @@ fn of_shard(shard: &Shard, tails: &[Tail]) -> ShardEvidence {
     }
 }
 
-/// One sentence for each thing that stops a retirement. `anew`: the shards that
-/// count their generations anew.
-pub fn blocking(seen: &Observation, anew: &[Uuid], tails: &[Tail]) -> Vec<String> {
-    let shards = seen.shards.iter();
-    let shards = shards.filter_map(|shard| of_generations(shard, anew.contains(&shard.mark.id)));
+/// One sentence for each thing that stops a retirement. `anew`: the shards whose
+/// generations can't be told from merged ones.
+pub fn blocking(
+    seen: &Observation,
+    fresh: &Fresh<'_>,
+    anew: &[Uuid],
+    tails: &[Tail],
+) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for shard in &seen.shards {
+        let (id, anew) = (&shard.mark.id, anew.contains(&shard.mark.id));
+        sentences.extend(of_generations(shard, anew));
+        let merged = fresh.merged(id);
+        if merged > 0 && !anew {
+            sentences.push(format!(
+                "shard {id} still lists {} that the base has: a merge takes them out",
+                count(merged as i64, "generation", "generations"),
+            ));
+        }
+    }
     let tails = tails.iter().map(|tail| tail.sentence.clone());
-    shards.chain(tails.filter(|one| !one.is_empty())).collect()
+    sentences.extend(tails.filter(|one| !one.is_empty()));
+    sentences
 }
 
 fn of_generations(shard: &Shard, anew: bool) -> Option<String> {

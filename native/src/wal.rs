@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt};
 use lance::dataset::mem_wal::util::parse_bit_reversed_filename;
+use lance_index::mem_wal::ShardManifest;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 use uuid::Uuid;
@@ -68,6 +69,14 @@ pub struct Tail {
     pub newest_time: i64,
 }
 
+/// Times of the newest entries, unix ms; 0: none found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Last {
+    pub with_rows: i64,
+    /// Also without rows, as whoever claims a shard leaves one.
+    pub at_all: i64,
+}
+
 /// One shard's WAL.
 pub struct Wal<'a> {
     pub remote: &'a Remote,
@@ -102,6 +111,34 @@ impl Wal<'_> {
             (tail.newest, tail.newest_time) = (entry.position, entry.time);
         }
         Ok(tail)
+    }
+
+    /// First position that does not exist, after this manifest of the shard was read.
+    pub async fn end(&self, manifest: Option<&ShardManifest>) -> Result<u64, Fault> {
+        let (cursor, seen) = manifest.map_or((0, 0), |one| {
+            (
+                one.replay_after_wal_entry_position,
+                one.wal_entry_position_last_seen,
+            )
+        });
+        self.next_position(cursor.max(seen)).await
+    }
+
+    /// When it was written last, looking back from `end` as far as for a tail.
+    pub async fn last(&self, end: u64) -> Result<Last, Fault> {
+        let mut last = Last::default();
+        let lowest = end.saturating_sub(BACKWARDS_MAX).max(FIRST);
+        for position in (lowest..end).rev() {
+            let Some(entry) = self.entry(position).await? else {
+                break;
+            };
+            last.at_all = last.at_all.max(entry.time);
+            if entry.rows.any() {
+                last.with_rows = entry.time;
+                break;
+            }
+        }
+        Ok(last)
     }
 
     /// First position that does not exist. Positions have no gaps, so it is the

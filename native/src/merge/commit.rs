@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::base_rows::Removal;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
-use crate::tables::{Fate, commit_builder, fate};
+use crate::tables::{Fate, commit_builder, fate, judge};
 use crate::tail::{self, Checked};
 
 /// What our commits say they are.
@@ -77,19 +77,16 @@ impl Prepared {
             commit = commit.with_affected_rows(self.removed.iter().copied().collect());
         }
         let said = Box::pin(commit.execute(self.transaction)).await;
-        let fault = match said {
-            Ok(committed) => return Ok(Outcome::Landed(committed.version_id())),
-            Err(error) => Fault::from(error),
-        };
-        // Whatever the error says, the head knows.
-        match fate(engine, uri, after, &uuid).await {
-            Ok(Fate::Landed(version)) => Ok(Outcome::Landed(version)),
-            Ok(Fate::Absent(head)) if head != after => Ok(Outcome::Lost(Fault {
-                class: Class::Conflict,
-                message: format!("the head went from {after} to {head}: {}", fault.message),
-                ..fault
-            })),
-            Ok(Fate::Absent(_)) | Err(_) => Err(fault),
+        let said = said
+            .map(|dataset| dataset.version_id())
+            .map_err(Fault::from);
+        // Whatever was said, the head knows.
+        let fate = fate(engine, uri, after, &uuid).await;
+        let lost = said.is_err() && matches!(fate, Ok(Fate::Absent(head)) if head != after);
+        match judge(after, said, fate) {
+            Ok(version) => Ok(Outcome::Landed(version)),
+            Err(fault) if lost => Ok(Outcome::Lost(fault)),
+            Err(fault) => Err(fault),
         }
     }
 }

@@ -20,15 +20,24 @@ pub struct Drained {
     pub manifest: Option<ShardManifest>,
 }
 
-/// Takes exactly these folders out and moves the flush cursor on to `covered`, in
-/// one commit under the epoch of whoever writes there now: claiming the shard
-/// would fence a live writer. Everything else stays as it is by then.
+/// How far the flush cursor may move, and what that was concluded from.
+#[derive(Clone, Copy, Debug)]
+pub struct Covered {
+    pub through: u64,
+    /// The shard's counter of then. Once a writer has flushed since, generations
+    /// are there that nobody looked at, and the flush moved the cursor itself.
+    pub current_generation: u64,
+}
+
+/// Takes exactly these folders out and moves the flush cursor on, in one commit
+/// under the epoch of whoever writes there now: claiming the shard would fence a
+/// live writer. Everything else stays as it is by then.
 pub async fn drain(
     engine: &Engine,
     uri: &str,
     shard: Uuid,
     gone: &[SsTable],
-    covered: u64,
+    covered: Covered,
 ) -> Result<Drained, Fault> {
     let (store, path) = engine.store(uri).await?;
     let mut left = ATTEMPTS;
@@ -85,15 +94,17 @@ fn same(one: &SsTable, other: &SsTable) -> bool {
     one.generation == other.generation && one.path == other.path
 }
 
-fn without(current: &ShardManifest, gone: &[SsTable], covered: u64) -> ShardManifest {
+fn without(current: &ShardManifest, gone: &[SsTable], covered: Covered) -> ShardManifest {
     let mut next = current.clone();
     next.version = current.next_version();
     next.sstables
         .retain(|one| !gone.iter().any(|other| same(one, other)));
     // Only where the generations were there: another shard of the same id has
     // another WAL.
-    if next.sstables.len() < current.sstables.len() {
-        next.replay_after_wal_entry_position = current.replay_after_wal_entry_position.max(covered);
+    let ours = next.sstables.len() < current.sstables.len();
+    if ours && current.current_generation == covered.current_generation {
+        let cursor = current.replay_after_wal_entry_position;
+        next.replay_after_wal_entry_position = cursor.max(covered.through);
     }
     next
 }

@@ -11,7 +11,9 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::error::Fault;
 use crate::maintain::Refusal;
+use crate::remote::Remote;
 use crate::tail;
+use crate::wal::Wal;
 
 const RESTARTED: &str = "restarted_counter";
 
@@ -21,6 +23,8 @@ pub struct Look {
     pub shard: Uuid,
     /// None: a folder without a manifest, or none at all.
     pub manifest: Option<ShardManifest>,
+    /// First position of the WAL without an entry.
+    pub next: u64,
     pub base: Arc<Dataset>,
     /// Last generation that is in the base; 0: none.
     pub mark: u64,
@@ -31,9 +35,11 @@ pub struct Look {
 impl Look {
     /// The manifest first: another attempt commits to the base and then takes
     /// generations out of the manifest. So what moves in between is seen as
-    /// pending and the marks, read later, tell that it is not.
+    /// pending and the marks, read later, tell that it is not. The end of the WAL
+    /// in between: a later entry says nothing about this base.
     pub async fn new(engine: &Engine, uri: &str, shard: Uuid) -> Result<Self, Fault> {
         let manifest = latest_manifest(engine, uri, shard).await?;
+        let next = wal_end(engine, uri, shard, manifest.as_ref()).await?;
         let base = engine.open(uri, None).await?;
         let details = base.mem_wal_index_details().await?;
         let marks = details.iter().flat_map(|one| &one.compacted_sstables);
@@ -41,6 +47,7 @@ impl Look {
         Ok(Self {
             shard,
             manifest,
+            next,
             mark: own.map(|mark| mark.generation).max().unwrap_or(0),
             records_marks: details.is_some(),
             base: Arc::new(base),
@@ -62,8 +69,9 @@ impl Look {
             true => Some(Refusal::new(
                 RESTARTED,
                 format!(
-                    "shard {} was removed and made anew since generations up to {} were merged: \
-                     its generations can't be told from those by their numbers",
+                    "shard {} was removed and made anew since generations up to {} were merged, or \
+                     somebody else merged some and left them listed: they can't be told from ours \
+                     by their numbers",
                     self.shard, self.mark
                 ),
             )),
@@ -71,9 +79,8 @@ impl Look {
         })
     }
 
-    /// Whether the shard's manifest is older than one that our last commit speaks
-    /// of. Its counter may have gone past the mark by now, and then generations
-    /// would be taken for merged that never were.
+    /// Whether some of the generations would be taken for merged that never were:
+    /// the counter of a shard that was made anew may have gone past the mark.
     async fn is_made_anew(&self, engine: &Engine, uri: &str) -> Result<bool, Fault> {
         let listed = |one: &&ShardManifest| !one.sstables.is_empty();
         let Some(manifest) = self.manifest.as_ref().filter(listed) else {
@@ -83,13 +90,13 @@ impl Look {
             return Ok(false);
         }
         let record = tail::record(&self.base, self.shard).await?;
-        let known = record.map_or(0, |record| record.checked.manifest);
-        if known <= manifest.version {
+        let anew = |one: &ShardManifest| tail::made_anew(record.as_ref(), one, self.mark);
+        if !anew(manifest) {
             return Ok(false);
         }
         // It was read before the base: perhaps it only moved on in between.
         let latest = latest_manifest(engine, uri, self.shard).await?;
-        Ok(latest.is_none_or(|latest| latest.version < known))
+        Ok(latest.is_none_or(|latest| anew(&latest)))
     }
 
     /// Generations above the mark, oldest first. A flush may list one folder
@@ -104,6 +111,14 @@ impl Look {
         self.listed(|generation| generation <= self.mark)
     }
 
+    /// The first number under which two pending folders are listed.
+    fn twice_listed(&self) -> Option<u64> {
+        let pending = self.pending();
+        let mut pairs = pending.windows(2);
+        let twice = pairs.find(|pair| pair[0].generation == pair[1].generation)?;
+        Some(twice[0].generation)
+    }
+
     fn listed(&self, wanted: impl Fn(u64) -> bool) -> Vec<SsTable> {
         let listed = self.manifest.iter().flat_map(|one| &one.sstables);
         let mut listed: Vec<SsTable> = listed
@@ -114,6 +129,18 @@ impl Look {
         listed.dedup_by(|a, b| a.path == b.path);
         listed
     }
+}
+
+async fn wal_end(
+    engine: &Engine,
+    uri: &str,
+    shard: Uuid,
+    manifest: Option<&ShardManifest>,
+) -> Result<u64, Fault> {
+    let (store, path) = engine.store(uri).await?;
+    let remote = Remote { store, base: path };
+    let remote = &remote;
+    Wal { remote, shard }.end(manifest).await
 }
 
 async fn latest_manifest(
@@ -174,5 +201,15 @@ fn refusal(look: &Look, remembered: u64) -> Option<Refusal> {
             ),
         );
     }
-    None
+    let keyed = !look.base.schema().unenforced_primary_key().is_empty();
+    match look.twice_listed().filter(|_| !keyed) {
+        None => None,
+        Some(number) => refuse(
+            "twice_listed",
+            format!(
+                "shard {shard} lists two folders as generation {number}, and the table has no key: \
+                 nobody can tell whether the second one repeats the rows of the first"
+            ),
+        ),
+    }
 }

@@ -8,7 +8,7 @@ use lance_table::format::Fragment;
 
 use super::base_rows::BaseRows;
 use super::commit::{self, Outcome, Parts, Prepared};
-use super::drain;
+use super::drain::{self, Covered};
 use super::look::Look;
 use super::run::{Limits, Run};
 use super::stage::stage;
@@ -39,12 +39,19 @@ struct Staged {
     winners: Winners,
     fragments: Vec<Fragment>,
     base_rows: BaseRows,
+    /// Of the table and the shard as they were at one look.
     checked: Checked,
+    checked_at: u64,
 }
 
 impl Staged {
     fn is_for(&self, run: &Run, base: &Dataset) -> bool {
         self.run.same_as(run) && self.schema == *base.schema()
+    }
+
+    fn is_checked_at(&self, look: &Look) -> bool {
+        let manifest = look.manifest.as_ref().map_or(0, |one| one.version);
+        self.checked_at == look.base.version_id() && self.checked.manifest == manifest
     }
 }
 
@@ -134,6 +141,10 @@ impl<'a> Pass<'a> {
             Some(staged) if staged.is_for(&run, &look.base) => staged,
             _ => self.stage(look, run, &key).await?,
         };
+        if !staged.is_checked_at(look) {
+            staged.checked = self.check(look, &staged.run).await?;
+            staged.checked_at = look.base.version_id();
+        }
         let (base, winners) = (&look.base, &staged.winners);
         staged.base_rows.find(base, &key.columns, winners).await?;
         let parts = Parts {
@@ -151,9 +162,7 @@ impl<'a> Pass<'a> {
     }
 
     async fn stage(&self, look: &Look, run: Run, key: &Key) -> Result<Staged, Fault> {
-        let mut going = look.merged();
-        going.extend(run.sstables());
-        let checked = self.covered(look, &going).await?;
+        let checked = self.check(look, &run).await?;
         let winners = Winners::of(&run, key, look.shard).await?;
         let fragments = stage(self.engine, &look.base, &run, key, &winners).await?;
         Ok(Staged {
@@ -163,7 +172,14 @@ impl<'a> Pass<'a> {
             fragments,
             base_rows: BaseRows::default(),
             checked,
+            checked_at: look.base.version_id(),
         })
+    }
+
+    async fn check(&self, look: &Look, run: &Run) -> Result<Checked, Fault> {
+        let mut going = look.merged();
+        going.extend(run.sstables());
+        self.covered(look, &going).await
     }
 
     /// What the WAL tail has that is not in the base once `going` is.
@@ -173,7 +189,7 @@ impl<'a> Pass<'a> {
         };
         let (engine, uri) = (self.engine, self.request.uri.as_str());
         Box::pin(tail::covered_through(
-            engine, uri, &look.base, look.shard, manifest, going,
+            engine, uri, &look.base, look.shard, manifest, look.next, going,
         ))
         .await
     }
@@ -215,6 +231,13 @@ impl<'a> Pass<'a> {
         let covered = match taken {
             Some(taken) => taken.checked.covered,
             None => self.covered(look, &gone).await?.covered,
+        };
+        let covered = Covered {
+            through: covered,
+            current_generation: look
+                .manifest
+                .as_ref()
+                .map_or(0, |one| one.current_generation),
         };
         let uri = self.request.uri.as_str();
         let drained = drain::drain(self.engine, uri, look.shard, &gone, covered).await?;

@@ -55,6 +55,8 @@ pub struct Winners {
     pub rows: Vec<Rows>,
     /// What the commit says it inserts: see `filter`.
     filter: KeyExistenceFilterBuilder,
+    /// It has keys that can't be told.
+    nameless: bool,
 }
 
 /// Rows of one generation.
@@ -71,6 +73,7 @@ impl Winners {
             keys: HashMap::new(),
             rows: Vec::new(),
             filter: KeyExistenceFilterBuilder::new(key.ids.clone()),
+            nameless: false,
         };
         winners.filter.insert(sentinel(shard))?;
         // Newest first: what was seen already is newer.
@@ -112,9 +115,15 @@ impl Winners {
     }
 
     fn remember(&mut self, batch: &RecordBatch, row: usize, key: &Key) -> Result<(), Fault> {
-        // Keys of types that Lance has no name for are not told to others.
-        if let Some(value) = extract_key_value_from_batch(batch, row, &key.columns) {
-            self.filter.insert(value)?;
+        match extract_key_value_from_batch(batch, row, &key.columns) {
+            Some(value) => self.filter.insert(value)?,
+            // A key of a type that Lance has no name for (or a null): others can't
+            // be told which, so all of them take turns.
+            None if !self.nameless => {
+                self.nameless = true;
+                self.filter.insert(sentinel_of_all())?;
+            }
+            None => {}
         }
         Ok(())
     }
@@ -136,6 +145,10 @@ impl Winners {
     pub fn filter(&self) -> KeyExistenceFilter {
         self.filter.build()
     }
+}
+
+fn sentinel_of_all() -> KeyValue {
+    KeyValue::String("lancefleet/merge".to_owned())
 }
 
 fn sentinel(shard: Uuid) -> KeyValue {

@@ -4,7 +4,16 @@ use lance_index::mem_wal::ShardStatus;
 
 use crate::maintain::{Refusal, count};
 use crate::shard::Latest;
-use crate::tail::{Examined, Judged, State, covered_by};
+use crate::tail::{Examined, Ground, Judged, State, covered_by};
+
+const UNKNOWN_TAIL: &str = "unknown_tail";
+
+/// Claiming the shard would fence its writer.
+pub fn live() -> Refusal {
+    let sentence = "the shard was written or claimed a short while ago: its writer may still be \
+                    alive";
+    Refusal::new("live", sentence)
+}
 
 /// What sealing a shard comes to.
 #[derive(Clone, Debug, Default)]
@@ -15,20 +24,25 @@ pub struct Plan {
     pub replayed: Vec<Judged>,
     /// Entries that nobody looked at, after all others.
     left: u64,
-    newest_time: i64,
+    touched_time: i64,
 }
 
 impl Plan {
     pub fn of(examined: &Examined) -> Self {
         let covered = covered_by(&examined.judged, examined.cursor, |_| true);
         let after = |one: &&Judged| one.position > covered && one.state.is_replayed();
-        let newest = examined.judged.iter().map(|one| one.time).max();
         Self {
             covered,
             replayed: examined.judged.iter().filter(after).cloned().collect(),
             left: examined.left(),
-            newest_time: newest.unwrap_or(0),
+            touched_time: examined.touched_time,
         }
+    }
+
+    /// Whether it is refused because the tail is too long to be looked at as a
+    /// whole, so that stepping over its beginning lets another look get further.
+    pub fn gets_further(&self, refused: Option<&Refusal>) -> bool {
+        self.left > 0 && refused.is_some_and(|one| one.code == UNKNOWN_TAIL)
     }
 
     /// One batch at least for each entry; a put of several keeps them apart.
@@ -52,9 +66,8 @@ impl Plan {
         if self.replayed.is_empty() && self.left == 0 {
             return None;
         }
-        if self.newest_time > silent_since {
-            let sentence = "the shard was written a short while ago: its writer may still be alive";
-            return Some(Refusal::new("live", sentence));
+        if self.touched_time > silent_since {
+            return Some(live());
         }
         match allow_unknown && manifest.is_some() {
             true => None,
@@ -64,14 +77,9 @@ impl Plan {
 
     /// Rows that are no longer the newest, and would become so again.
     fn harmful(&self, has_manifest: bool) -> Option<Refusal> {
-        let refuse = |sentence| Some(Refusal::new("unknown_tail", sentence));
-        let number = |state| {
-            self.replayed
-                .iter()
-                .filter(|one| one.state == state)
-                .count() as i64
-        };
-        let unknown = number(State::Unknown) + self.left as i64;
+        let refuse = |sentence| Some(Refusal::new(UNKNOWN_TAIL, sentence));
+        let number = |which: fn(&&Judged) -> bool| self.replayed.iter().filter(which).count();
+        let unknown = number(|one| one.state == State::Unknown) as i64 + self.left as i64;
         if unknown > 0 || !has_manifest {
             return refuse(format!(
                 "nobody can tell of {} whether the base has or had the rows: replaying them can \
@@ -79,7 +87,10 @@ impl Plan {
                 count(unknown.max(1), "WAL entry", "WAL entries"),
             ));
         }
-        match number(State::InBase) {
+        // What a reader sees now is not changed by being written again, and an entry
+        // whose generation was flushed is not replayed.
+        let put_down = |one: &&Judged| one.state == State::InBase && one.ground == Ground::Record;
+        match number(put_down) as i64 {
             0 => None,
             in_base => refuse(format!(
                 "{} after the stranded ones: replaying them can bring back deleted rows and old \
@@ -113,12 +124,19 @@ mod tests {
             rows: 2,
             state: *state,
             generations: vec![1],
+            ground: match state {
+                InBase => Ground::Record,
+                _ => Ground::Content,
+            },
+            until: 0,
         };
         Examined {
             cursor: 10,
             next: 11 + states.len() as u64,
             looked: 10 + states.len() as u64,
             judged: states.iter().enumerate().map(judged).collect(),
+            newest_time: 900,
+            touched_time: 1000,
         }
     }
 
@@ -171,6 +189,16 @@ mod tests {
         ] {
             assert_eq!(code(states, false), expected, "{states:?}");
             assert_eq!(code(states, true), "", "{states:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_reader_sees_already_may_be_replayed() {
+        for ground in [Ground::Content, Ground::Number] {
+            let mut tail = examined(&[Stranded, InBase]);
+            tail.judged[1].ground = ground;
+            let refused = Plan::of(&tail).refused(Some(&manifest()), 1000, false);
+            assert!(refused.is_none(), "{ground:?}");
         }
     }
 

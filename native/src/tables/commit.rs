@@ -110,7 +110,11 @@ pub(crate) enum Fate {
 }
 
 /// Decides between what the commit said and what is there. The head is right.
-fn judge(after: u64, said: Result<u64, Fault>, fate: Result<Fate, Fault>) -> Result<u64, Fault> {
+pub(crate) fn judge(
+    after: u64,
+    said: Result<u64, Fault>,
+    fate: Result<Fate, Fault>,
+) -> Result<u64, Fault> {
     match (fate, said) {
         (Ok(Fate::Landed(version)), _) => Ok(version),
         (Ok(Fate::Absent(head)), Ok(version)) => Err(Fault::new(

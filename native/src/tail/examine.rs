@@ -1,7 +1,7 @@
 //! Looking at one shard's tail: the entries, the places their rows can be in,
 //! and only where that does not settle it, the past.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use lance::Dataset;
 use lance_index::mem_wal::SsTable;
@@ -10,8 +10,9 @@ use uuid::Uuid;
 use super::content::Content;
 use super::entry::{self, Entry};
 use super::history;
-use super::judge::{Facts, Judged, State};
+use super::judge::{Facts, Ground, Judged, State};
 use super::lookup;
+use super::order::Order;
 use super::shape::Shape;
 use crate::engine::Engine;
 use crate::error::Fault;
@@ -36,6 +37,9 @@ pub struct Place<'a> {
     pub shard: Uuid,
     /// None: a folder without a manifest.
     pub manifest: Option<&'a Latest>,
+    /// First position without an entry, as it was before the base was opened: what
+    /// came since is not judged by it.
+    pub next: u64,
     /// Last generation that is in the base.
     pub mark: u64,
 }
@@ -50,6 +54,10 @@ pub struct Examined {
     pub looked: u64,
     /// Those with rows, in order.
     pub judged: Vec<Judged>,
+    /// Of the newest entry with rows, wherever it is; 0: none was found.
+    pub newest_time: i64,
+    /// Of the newest entry, or of the manifest where that is newer.
+    pub touched_time: i64,
 }
 
 /// What the entries of a tail name as the place of their rows.
@@ -69,8 +77,6 @@ impl Examined {
     }
 }
 
-/// Rows that count, by position: the newest of their key.
-type Own = HashMap<u64, Vec<(u128, Content)>>;
 /// Where a key's newest row was found.
 type Found = HashMap<u128, Spot>;
 
@@ -78,6 +84,8 @@ type Found = HashMap<u128, Spot>;
 enum Spot {
     Generation(u64),
     Base,
+    /// A generation that is in the base, which has gone on since.
+    Merged,
     /// A generation has an equal row, which without a key need not be this one.
     Perhaps,
 }
@@ -86,30 +94,38 @@ impl Place<'_> {
     pub async fn examine(&self) -> Result<Examined, Fault> {
         let shape = Shape::of(self.base);
         let (mut examined, mut entries) = self.read(&shape).await?;
+        let last = self.wal().last(self.next).await?;
+        let manifest = self.manifest.map_or(0, |latest| latest.time);
+        examined.newest_time = last.with_rows;
+        examined.touched_time = last.at_all.max(manifest);
         entries.retain(Entry::has_rows);
         if entries.is_empty() {
             return Ok(examined);
         }
         let mut facts = self.facts(&shape).await?;
-        let own = newest(&mut entries, shape.keyed());
-        let found = self.find(&shape, &facts, &entries, &own).await?;
-        let settled: Vec<Option<(State, Vec<u64>)>> = entries
+        let order = Order::of(&mut entries, shape.keyed(), |one| facts.told(one).is_some());
+        let found = self.find(&shape, &facts, &entries, &order).await?;
+        let mut judged: Vec<Judged> = entries
             .iter()
-            .map(|entry| settle(entry, &facts, &own, &found))
+            .map(|entry| settle(entry, &facts, &order, &found))
             .collect();
-        self.look_back(&mut facts, &entries, &settled).await?;
-        let judged = entries.iter().zip(settled).map(|(entry, settled)| {
-            let (state, generations) = settled.unwrap_or_else(|| (facts.missing(entry), vec![]));
-            Judged {
-                position: entry.position,
-                time: entry.time,
-                rows: entry.count,
-                state,
-                generations,
+        let open = |one: &&Judged| one.state == State::Stranded;
+        let oldest = judged.iter().filter(open).map(|one| one.time).min();
+        self.look_back(&mut facts, &entries, oldest).await?;
+        for (one, entry) in judged.iter_mut().zip(&entries) {
+            if one.state == State::Stranded {
+                one.state = facts.missing(entry);
             }
-        });
-        examined.judged = judged.collect();
+        }
+        examined.judged = judged;
         Ok(examined)
+    }
+
+    fn wal(&self) -> Wal<'_> {
+        Wal {
+            remote: self.remote,
+            shard: self.shard,
+        }
     }
 
     /// What the entries name, without judging them.
@@ -138,13 +154,13 @@ impl Place<'_> {
             0 => None,
             _ => history::record(self.base, self.shard).await?,
         };
-        // A shard that was removed and made anew may have counted past the mark.
-        let known = record.as_ref().map_or(0, |record| record.checked.manifest);
         Ok(Facts {
             listed: content.sstables.iter().map(|one| one.generation).collect(),
             current_generation: content.current_generation,
             mark: self.mark,
-            restarted: content.current_generation <= self.mark || known > manifest.version,
+            // One that was made anew may have counted past the mark.
+            restarted: content.current_generation <= self.mark
+                || history::made_anew(record.as_ref(), content, self.mark),
             comparable: shape.comparable,
             record,
             ..Facts::default()
@@ -153,17 +169,10 @@ impl Place<'_> {
 
     /// Reads the tail, one entry at a time.
     async fn read(&self, shape: &Shape) -> Result<(Examined, Vec<Entry>), Fault> {
-        let (cursor, seen) = self.manifest.map_or((0, 0), |latest| {
-            (
-                latest.content.replay_after_wal_entry_position,
-                latest.content.wal_entry_position_last_seen,
-            )
-        });
-        let wal = Wal {
-            remote: self.remote,
-            shard: self.shard,
-        };
-        let next = wal.next_position(cursor.max(seen)).await?;
+        let cursor = self
+            .manifest
+            .map_or(0, |latest| latest.content.replay_after_wal_entry_position);
+        let next = self.next;
         let mut examined = Examined {
             cursor,
             next,
@@ -186,14 +195,15 @@ impl Place<'_> {
     }
 
     /// Looks for the rows that count: in the pending generations, newest first,
-    /// where the first that has the key decides; in those that are in the base
-    /// already; in the base.
+    /// where the first that has the key decides; in the base; and in those that are
+    /// in it already, which alone prove nothing: the base may have gone on, and the
+    /// entry be the younger.
     async fn find(
         &self,
         shape: &Shape,
         facts: &Facts,
         entries: &[Entry],
-        own: &Own,
+        order: &Order,
     ) -> Result<Found, Fault> {
         let mut found = Found::new();
         if !shape.comparable {
@@ -201,9 +211,9 @@ impl Place<'_> {
         }
         let mut wanted: HashMap<u128, Content> = HashMap::new();
         for entry in entries {
-            let told = entry.generation.and_then(|one| facts.by_generation(one));
-            if told.is_none() {
-                wanted.extend(own.get(&entry.position).into_iter().flatten().copied());
+            if facts.told(entry).is_none() {
+                let own = order.own.get(&entry.position);
+                wanted.extend(own.into_iter().flatten().copied());
             }
         }
         for generation in self.generations() {
@@ -216,13 +226,14 @@ impl Place<'_> {
             for (key, content) in lookup::contents(&table, shape, &keys).await? {
                 let same = wanted.get(&key).is_some_and(|own| own.same_as(content));
                 if same {
-                    let spot = match shape.keyed() {
-                        true => Spot::Generation(generation.generation),
-                        false => Spot::Perhaps,
+                    let spot = match (shape.keyed(), pending) {
+                        (true, true) => Spot::Generation(generation.generation),
+                        (true, false) => Spot::Merged,
+                        (false, _) => Spot::Perhaps,
                     };
                     found.insert(key, spot);
                 }
-                if same || pending {
+                if pending {
                     wanted.remove(&key);
                 }
             }
@@ -259,14 +270,12 @@ impl Place<'_> {
 
     /// The past costs a request for each manifest: it is looked into only where an
     /// entry is found nowhere.
-    async fn look_back<T>(
+    async fn look_back(
         &self,
         facts: &mut Facts,
         entries: &[Entry],
-        settled: &[Option<T>],
+        oldest: Option<i64>,
     ) -> Result<(), Fault> {
-        let lost = entries.iter().zip(settled).filter(|(_, one)| one.is_none());
-        let oldest = lost.map(|(entry, _)| entry.time).min();
         let (Some(oldest), Some(manifest), false) = (oldest, self.manifest, facts.restarted) else {
             return Ok(());
         };
@@ -301,52 +310,71 @@ impl Place<'_> {
     }
 }
 
-/// Takes from each entry the rows that count: of a key the newest row of the
-/// whole tail; without keys all.
-fn newest(entries: &mut [Entry], keyed: bool) -> Own {
-    let mut own = Own::new();
-    let mut taken: HashSet<u128> = HashSet::new();
-    for entry in entries.iter_mut().rev() {
-        let Some(rows) = entry.rows.as_mut() else {
-            continue;
-        };
-        let mut rows = std::mem::take(rows);
-        if keyed {
-            rows.reverse();
-            rows.retain(|(key, _)| taken.insert(*key));
+/// What is known of an entry by itself and by its rows. `Stranded`: the past must
+/// tell whether it is.
+fn settle(entry: &Entry, facts: &Facts, order: &Order, found: &Found) -> Judged {
+    let own = order.own.get(&entry.position);
+    let (state, ground, generations) = match (facts.told(entry), own) {
+        (Some((state, Ground::Number)), _) => {
+            let generation = entry.generation.into_iter().collect();
+            (state, Ground::Number, generation)
         }
-        own.insert(entry.position, rows);
+        (Some((state, ground)), _) => (state, ground, vec![]),
+        (None, Some(own)) => by_rows(entry, own, facts, order, found),
+        (None, None) => (State::Stranded, Ground::Absence, vec![]),
+    };
+    Judged {
+        position: entry.position,
+        time: entry.time,
+        rows: entry.count,
+        state,
+        generations,
+        ground,
+        until: order.until(entry.position),
     }
-    own
 }
 
-/// The state of an entry whose rows were all found; `None`: the past must tell.
-fn settle(entry: &Entry, facts: &Facts, own: &Own, found: &Found) -> Option<(State, Vec<u64>)> {
-    let told = entry.generation.and_then(|one| facts.by_generation(one));
-    if let Some(state) = told {
-        return Some((state, entry.generation.into_iter().collect()));
-    }
-    let own = own.get(&entry.position)?;
+/// What the places tell where the rows that count were found.
+fn by_rows(
+    entry: &Entry,
+    own: &[(u128, Content)],
+    facts: &Facts,
+    order: &Order,
+    found: &Found,
+) -> (State, Ground, Vec<u64>) {
     if own.is_empty() {
-        return Some((State::Superseded, vec![]));
+        return (State::Superseded, Ground::Content, vec![]);
     }
-    let spots: Vec<Option<Spot>> = own.iter().map(|(key, _)| found.get(key).copied()).collect();
-    if spots.contains(&Some(Spot::Perhaps)) {
-        return Some((State::Unknown, vec![]));
+    let nowhere = (State::Stranded, Ground::Absence, vec![]);
+    if facts.is_unflushed(entry) {
+        return nowhere;
     }
-    let spots: Vec<Spot> = spots.into_iter().collect::<Option<_>>()?;
-    let mut generations: Vec<u64> = spots
+    // It can't be in what was merged before it came.
+    let younger = facts.is_younger(entry);
+    let possible = |one: &&Spot| !younger || **one != Spot::Merged;
+    let spots: Vec<Option<Spot>> = own
         .iter()
-        .filter_map(|spot| match spot {
-            Spot::Generation(generation) => Some(*generation),
-            Spot::Base | Spot::Perhaps => None,
-        })
+        .map(|(key, _)| found.get(key).filter(possible).copied())
         .collect();
-    generations.sort_unstable();
-    generations.dedup();
+    let doubtful = |one: &Option<Spot>| matches!(one, Some(Spot::Merged | Spot::Perhaps));
+    if spots.iter().any(doubtful) {
+        return (State::Unknown, Ground::Content, vec![]);
+    }
+    let Some(spots) = spots.into_iter().collect::<Option<Vec<Spot>>>() else {
+        return nowhere;
+    };
+    // Found, and yet perhaps not these.
+    if !order.is_plain(entry.position) {
+        return (State::Stranded, Ground::Content, vec![]);
+    }
+    let generations = spots.iter().filter_map(|spot| match spot {
+        Spot::Generation(generation) => Some(*generation),
+        Spot::Base | Spot::Merged | Spot::Perhaps => None,
+    });
+    let generations = BTreeSet::from_iter(generations);
     let state = match generations.is_empty() {
         true => State::InBase,
         false => State::Contained,
     };
-    Some((state, generations))
+    (state, Ground::Content, generations.into_iter().collect())
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use lance::Dataset;
 use lance::dataset::transaction::{Operation, Transaction};
-use lance_index::mem_wal::SsTable;
+use lance_index::mem_wal::{ShardManifest, SsTable};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -23,29 +23,62 @@ const VERSIONS_MAX: u64 = 2048;
 const READS_AT_ONCE: usize = 16;
 /// Commits of the base looked back at for our record.
 const COMMITS_MAX: usize = 256;
-/// Positions named in one record.
+/// Entries and ranges of them named in one record.
 pub const NAMED_MAX: usize = 64;
 
-/// What a merge knew of a shard's WAL. It speaks of all generations up to the
-/// mark of its commit, those of earlier merges included, so the newest record
-/// is enough.
+/// What a merge knew of a shard and its WAL. It speaks of all generations up to
+/// the mark of its commit, those of earlier merges included, so the newest record
+/// is enough. Of entries that it does not name it says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
-    /// Entries up to here were looked at. Those past the flush cursor of then are
-    /// in the base, unless they are named in `open` or `unknown`.
-    pub checked: u64,
     /// Every entry up to here is in the base.
     pub covered: u64,
+    /// Later ones that are in the base: from, to.
+    #[serde(default)]
+    pub proven: Vec<(u64, u64)>,
+    /// Entries that are in none of the generations.
+    #[serde(default)]
+    pub open: Vec<u64>,
     /// The last entry that existed: later ones are in none of the generations.
     pub seen: u64,
     /// The shard's manifest that was looked at.
     pub manifest: u64,
-    /// Entries that are in none of the generations.
+    /// Generations that it takes over, and such as were merged before and still
+    /// listed: number and folder.
     #[serde(default)]
-    pub open: Vec<u64>,
-    /// Entries of which nobody could tell.
-    #[serde(default)]
-    pub unknown: Vec<u64>,
+    pub taken: Vec<(u64, String)>,
+}
+
+impl Checked {
+    /// Whether an entry past the flush cursor is in the base.
+    pub fn has(&self, position: u64) -> bool {
+        let mut proven = self.proven.iter();
+        position <= self.covered || proven.any(|(from, to)| (*from..=*to).contains(&position))
+    }
+
+    /// Whether an entry is in none of the generations.
+    pub fn excludes(&self, position: u64) -> bool {
+        position > self.seen || self.open.contains(&position)
+    }
+
+    fn takes(&self, one: &SsTable) -> bool {
+        let mut taken = self.taken.iter();
+        taken.any(|(number, path)| *number == one.generation && *path == one.path)
+    }
+}
+
+/// Whether generations that the manifest names can't be told from merged ones by
+/// their numbers: the shard was removed and made anew (its manifest is older than
+/// the one a merge of ours saw, or it has other folders), or somebody else merged
+/// them and left them there.
+pub fn made_anew(record: Option<&Record>, shard: &ShardManifest, mark: u64) -> bool {
+    let known = record.map(|one| &one.checked);
+    let ours = |one: &SsTable| known.is_some_and(|checked| checked.takes(one));
+    known.is_some_and(|checked| checked.manifest > shard.version)
+        || shard
+            .sstables
+            .iter()
+            .any(|one| one.generation <= mark && !ours(one))
 }
 
 /// The newest record of a shard, and the mark of its commit.

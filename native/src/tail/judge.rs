@@ -22,6 +22,21 @@ pub enum State {
     Unknown,
 }
 
+/// What a state was concluded from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ground {
+    /// Nothing has its rows.
+    #[default]
+    Absence,
+    /// A reader sees its rows now, or newer ones of the tail.
+    Content,
+    /// The number of the generation that it names. No writer replays an entry whose
+    /// generation was flushed.
+    Number,
+    /// A merge of ours put it down.
+    Record,
+}
+
 /// An entry with rows, and what became of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
@@ -32,6 +47,10 @@ pub struct Judged {
     pub state: State,
     /// The generations that have them, where they are contained.
     pub generations: Vec<u64>,
+    pub ground: Ground,
+    /// It is not stepped over without all entries up to this one: they have other
+    /// states of its keys.
+    pub until: u64,
 }
 
 /// What is known of a shard beside its WAL.
@@ -44,8 +63,8 @@ pub struct Facts {
     pub mark: u64,
     pub record: Option<Record>,
     pub drains: Drains,
-    /// The shard has no manifest, or its counter started again: nothing can be
-    /// concluded from numbers.
+    /// The shard has no manifest, or was made anew: nothing can be concluded from
+    /// numbers and records.
     pub restarted: bool,
     /// Rows can be compared with those of other places.
     pub comparable: bool,
@@ -62,13 +81,39 @@ impl Facts {
         (gone && !self.restarted).then_some(State::InBase)
     }
 
-    /// The state of an entry whose rows are in no generation and not in the base.
+    /// What is known of an entry without a look at its rows.
+    pub fn told(&self, entry: &Entry) -> Option<(State, Ground)> {
+        let by_number = entry.generation.and_then(|one| self.by_generation(one));
+        if let Some(state) = by_number {
+            return Some((state, Ground::Number));
+        }
+        let record = self.record.as_ref().filter(|_| !self.restarted);
+        record
+            .filter(|record| record.checked.has(entry.position))
+            .map(|_| (State::InBase, Ground::Record))
+    }
+
+    /// Whether an entry names a generation that was not flushed yet: its rows are
+    /// in none, whatever is found elsewhere.
+    pub fn is_unflushed(&self, entry: &Entry) -> bool {
+        let unflushed = |generation| generation >= self.current_generation;
+        !self.restarted && entry.generation.is_some_and(unflushed)
+    }
+
+    /// Whether an entry came after all generations that are in the base, or is
+    /// known to be in none of them.
+    pub fn is_younger(&self, entry: &Entry) -> bool {
+        let record = self.record.as_ref().filter(|_| !self.restarted);
+        record.is_some_and(|one| one.mark == self.mark && one.checked.excludes(entry.position))
+    }
+
+    /// The state of an entry of which nothing else tells.
     pub fn missing(&self, entry: &Entry) -> State {
         if self.restarted || entry.rows.is_none() {
             return State::Unknown;
         }
         match entry.generation {
-            Some(generation) if generation >= self.current_generation => return State::Stranded,
+            Some(_) if self.is_unflushed(entry) => return State::Stranded,
             // Drained by somebody who left no mark. No writer replays it.
             Some(_) => return State::Unknown,
             None if !self.comparable => return State::Unknown,
@@ -77,17 +122,10 @@ impl Facts {
         let position = entry.position;
         let (mark, since_version) = match &self.record {
             None => (0, 0),
-            Some(Record { mark, checked }) if position <= checked.checked => {
-                if checked.unknown.contains(&position) {
-                    return State::Unknown;
-                }
-                if !checked.open.contains(&position) {
-                    return State::InBase;
-                }
+            Some(Record { mark, checked }) if checked.excludes(position) => {
                 (*mark, checked.manifest)
             }
-            Some(Record { mark, checked }) if position > checked.seen => (*mark, checked.manifest),
-            // It was there and was not looked at.
+            // It was there, and nothing is known of it.
             Some(_) => return State::Unknown,
         };
         self.missing_since(entry.time, mark, since_version)
@@ -110,16 +148,31 @@ impl Facts {
     }
 }
 
+impl Judged {
+    /// Whether its rows are in the base and the generations that `counts` lets pass.
+    pub fn is_in(&self, counts: impl Fn(u64) -> bool) -> bool {
+        match self.state {
+            State::InBase => true,
+            State::Contained => self.generations.iter().all(|one| counts(*one)),
+            State::Superseded | State::Stranded | State::Unknown => false,
+        }
+    }
+}
+
 /// The last position up to which every entry with rows is accounted for by the
-/// base and the generations that `counts` lets pass; `cursor` if there is none.
+/// base and the generations that `counts` lets pass, and no later one is needed to
+/// judge them; `cursor` if there is none.
 pub fn covered_through(judged: &[Judged], cursor: u64, counts: impl Fn(u64) -> bool) -> u64 {
-    let accounted = |one: &&Judged| match one.state {
-        State::InBase | State::Superseded => true,
-        State::Contained => one.generations.iter().all(|generation| counts(*generation)),
-        State::Stranded | State::Unknown => false,
-    };
-    let last = judged.iter().take_while(accounted).last();
-    last.map_or(cursor, |one| one.position)
+    let accounted =
+        |one: &&Judged| one.state == State::Superseded || one.is_in(|number| counts(number));
+    let (mut covered, mut until) = (cursor, 0);
+    for one in judged.iter().take_while(accounted) {
+        until = one.until.max(until);
+        if until <= one.position {
+            covered = one.position;
+        }
+    }
+    covered
 }
 
 #[cfg(test)]
@@ -166,14 +219,14 @@ mod tests {
         }
     }
 
-    fn record(open: &[u64], unknown: &[u64]) -> Option<Record> {
+    fn record(open: &[u64]) -> Option<Record> {
         let checked = Checked {
-            checked: 10,
             covered: 3,
+            proven: vec![(6, 8)],
+            open: open.to_vec(),
             seen: 12,
             manifest: 20,
-            open: open.to_vec(),
-            unknown: unknown.to_vec(),
+            taken: vec![],
         };
         Some(Record { mark: 6, checked })
     }
@@ -214,16 +267,25 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_ours_tells_of_all_it_looked_at() {
+    fn a_record_of_ours_tells_of_what_it_names_and_of_nothing_else() {
         let ours = facts(&[(21, 200, 6)]);
         let ours = Facts {
-            record: record(&[5], &[6]),
+            record: record(&[5]),
             ..ours
         };
-        assert_eq!(ours.missing(&entry(4, 100)), State::InBase);
+        let in_base = Some((State::InBase, Ground::Record));
+        for (position, told) in [
+            (3, in_base),
+            (4, None),
+            (6, in_base),
+            (8, in_base),
+            (9, None),
+        ] {
+            assert_eq!(ours.told(&entry(position, 100)), told, "{position}");
+        }
         assert_eq!(ours.missing(&entry(5, 100)), State::Stranded);
-        assert_eq!(ours.missing(&entry(6, 100)), State::Unknown);
-        // There, not looked at.
+        // There, and not spoken of.
+        assert_eq!(ours.missing(&entry(4, 100)), State::Unknown);
         assert_eq!(ours.missing(&entry(11, 100)), State::Unknown);
         // Written afterwards: what we drained can't have it.
         assert_eq!(ours.missing(&entry(13, 150)), State::Stranded);
@@ -232,7 +294,7 @@ mod tests {
     #[test]
     fn a_drain_of_somebody_else_after_our_record_makes_older_entries_unknown() {
         let theirs = Facts {
-            record: record(&[5], &[]),
+            record: record(&[5]),
             ..facts(&[(21, 200, 6), (22, 300, 7)])
         };
         assert_eq!(theirs.missing(&entry(5, 100)), State::Unknown);
@@ -244,8 +306,10 @@ mod tests {
     fn nothing_follows_from_numbers_of_a_shard_that_started_again() {
         let again = Facts {
             restarted: true,
+            record: record(&[5]),
             ..facts(&[])
         };
+        assert_eq!(again.told(&entry(3, 100)), None);
         assert_eq!(again.missing(&entry(5, 100)), State::Unknown);
         assert_eq!(again.by_generation(6), None);
         assert_eq!(again.by_generation(7), Some(State::Contained));
@@ -259,8 +323,10 @@ mod tests {
             rows: 1,
             state,
             generations: generations.to_vec(),
+            ground: Ground::Content,
+            until: 0,
         };
-        let tail = [
+        let mut tail = [
             one(4, State::InBase, &[]),
             one(5, State::Contained, &[2]),
             one(7, State::Superseded, &[]),
@@ -272,5 +338,10 @@ mod tests {
         assert_eq!(covered_through(&tail, 3, |generation| generation <= 2), 7);
         assert_eq!(covered_through(&tail, 3, |_| false), 4);
         assert_eq!(covered_through(&tail[4..], 3, |_| true), 3);
+        // Entries that belong together are covered together.
+        (tail[1].until, tail[2].until) = (7, 8);
+        assert_eq!(covered_through(&tail, 3, |_| true), 8);
+        tail[2].until = 9;
+        assert_eq!(covered_through(&tail, 3, |_| true), 4);
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of merging share: tables whose shards are filled generation by
 //! generation, and what a reader sees in them.
 
+mod beside;
 mod big;
 mod crashes;
 mod property;

@@ -3,7 +3,9 @@
 use lance_index::mem_wal::ShardStatus;
 use serde_json::json;
 
+use super::shards::age_all;
 use super::*;
+use crate::fresh::Fresh;
 
 async fn seal(engine: &Arc<Engine>, table: &Table, shard: Uuid, how: Value) -> Value {
     let mut request = json!({ "uri": table.path(), "shard": shard, "silent_ms": 0 });
@@ -95,7 +97,8 @@ async fn what_is_in_the_base_already_is_not_replayed() {
             let manifest = table.manifest(shard).await;
             let base = table.dataset().await;
             let (uri, merged) = (table.path(), &manifest.sstables);
-            crate::tail::covered_through(&engine, &uri, &base, shard, &manifest, merged)
+            let next = table.wal_end(shard);
+            crate::tail::covered_through(&engine, &uri, &base, shard, &manifest, next, merged)
                 .await
                 .unwrap()
         };
@@ -187,4 +190,85 @@ async fn shards_that_are_written_or_sealed_by_their_owner_are_left_alone() {
     let request = json!({ "uri": table.path(), "shard": Uuid::new_v4() });
     let absent = ask(&engine, "seal_shard", request).await.unwrap_err();
     assert_eq!(absent.class, crate::error::Class::Gone);
+}
+
+const HOUR: i64 = 3_600_000;
+
+/// A shard whose writer died two hours ago.
+async fn long_dead(table: &Table, shard: Uuid) {
+    table.flush(shard, 100, 5).await;
+    table.strand(shard, 200, 3).await;
+    age_all(&table.shard_folder(shard), 2 * HOUR);
+}
+
+/// Whoever claims a shard leaves an entry without rows, and may be about to write.
+#[tokio::test]
+async fn a_shard_that_somebody_just_claimed_is_not_silent() {
+    for claims in [false, true] {
+        let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+        long_dead(&table, shard).await;
+        if claims {
+            table.writer(shard).await.abort().await.unwrap();
+        }
+        let how = json!({ "silent_ms": HOUR, "dry_run": true });
+        let said = seal(&engine, &table, shard, how).await;
+        let code = said["refused"]["code"].as_str().unwrap_or_default();
+        assert_eq!(code, if claims { "live" } else { "" }, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_shard_whose_manifest_was_just_written_is_not_silent() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    long_dead(&table, shard).await;
+    table.change(shard, |_| ()).await;
+    let said = seal(&engine, &table, shard, json!({ "silent_ms": HOUR })).await;
+    assert_eq!(said["refused"]["code"], json!("live"), "{said}");
+}
+
+#[tokio::test]
+async fn a_writer_that_claims_the_shard_while_we_look_is_not_fenced() {
+    for lags in [false, true] {
+        let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+        long_dead(&table, shard).await;
+        if lags {
+            table.lag(shard, 2).await;
+        }
+        let uri = table.path();
+        let fresh = Fresh::open(&engine, &uri).await.unwrap();
+        let writer = table.writer(shard).await;
+        let before = table.manifest(shard).await;
+        let request = json!({ "uri": uri, "shard": shard, "silent_ms": 0 });
+        let request = serde_json::from_value(request).unwrap();
+        let sealed = crate::seal::seal(&fresh, &request).await.unwrap();
+        let said = serde_json::to_value(sealed).unwrap();
+        assert_eq!(said["refused"]["code"], json!("live"), "{said}");
+        assert_eq!(table.manifest(shard).await, before);
+        writer.abort().await.unwrap();
+    }
+}
+
+/// More entries than are looked at in one go.
+#[tokio::test]
+async fn a_tail_that_is_too_long_is_stepped_over_bit_by_bit() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    table.forget_generations(shard);
+    table.lag(shard, 1).await;
+    let before = table.manifest(shard).await;
+    let first = before.replay_after_wal_entry_position + 1;
+    let next = tail(&engine, &table).await["next"].as_u64().unwrap();
+    for position in next..first + 4100 {
+        let entry = table.wal_file(shard, first);
+        std::fs::copy(entry, table.wal_file(shard, position)).unwrap();
+    }
+    let refused = seal(&engine, &table, shard, json!({ "dry_run": true })).await;
+    assert_eq!(refused["refused"]["code"], json!("unknown_tail"));
+    assert_eq!(table.manifest(shard).await, before);
+    let refused = seal(&engine, &table, shard, json!({})).await;
+    assert_eq!(refused["refused"]["code"], json!("unknown_tail"));
+    let cursor = table.manifest(shard).await.replay_after_wal_entry_position;
+    assert_eq!(cursor, before.replay_after_wal_entry_position + 4096);
+    let done = seal(&engine, &table, shard, json!({})).await;
+    assert!(done.get("refused").is_none(), "{done}");
 }

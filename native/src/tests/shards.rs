@@ -139,6 +139,12 @@ impl Table {
         folder.join(wal_entry_filename(position))
     }
 
+    /// First position without an entry.
+    pub fn wal_end(&self, shard: Uuid) -> u64 {
+        let there = |position: &u64| !self.wal_file(shard, *position).exists();
+        (1..).find(there).unwrap()
+    }
+
     pub fn manifest_file(&self, shard: Uuid, version: u64) -> PathBuf {
         let folder = self.shard_folder(shard).join("manifest");
         folder.join(manifest_filename(version))
@@ -202,4 +208,14 @@ pub fn age(path: &std::path::Path, by_ms: i64) {
     let time = path.metadata().unwrap().modified().unwrap();
     let time = if by_ms < 0 { time + by } else { time - by };
     File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Everything below a folder, and itself, gets older.
+pub fn age_all(path: &std::path::Path, by_ms: i64) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            age_all(&entry.unwrap().path(), by_ms);
+        }
+    }
+    age(path, by_ms);
 }

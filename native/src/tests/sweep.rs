@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::shards::age;
+use super::shards::age_all;
 use super::*;
 
 const GRACE: i64 = 300_000;
@@ -47,16 +47,6 @@ async fn folder(table: &Table, shard: Uuid, generation: u64) -> PathBuf {
         .iter()
         .find(|one| one.generation == generation);
     table.shard_folder(shard).join(&one.unwrap().path)
-}
-
-/// Everything below a folder, and itself, gets older.
-fn age_all(path: &std::path::Path, by_ms: i64) {
-    if path.is_dir() {
-        for entry in std::fs::read_dir(path).unwrap() {
-            age_all(&entry.unwrap().path(), by_ms);
-        }
-    }
-    age(path, by_ms);
 }
 
 /// Flushed, merged if so, drained.

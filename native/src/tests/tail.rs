@@ -3,7 +3,7 @@
 use lance_index::mem_wal::SsTable;
 use serde_json::json;
 
-use super::shards::age;
+use super::shards::{age, age_all};
 use super::*;
 use crate::tail::{Checked, covered_through};
 
@@ -61,7 +61,8 @@ async fn checked(engine: &Engine, table: &Table, shard: Uuid, merged: &[u64]) ->
         .cloned()
         .collect();
     let (base, uri) = (table.dataset().await, table.path());
-    covered_through(engine, &uri, &base, shard, &manifest, &merged)
+    let next = table.wal_end(shard);
+    covered_through(engine, &uri, &base, shard, &manifest, next, &merged)
         .await
         .unwrap()
 }
@@ -132,7 +133,38 @@ async fn entries_without_rows_are_not_entries() {
     assert!(tail["next"].as_u64().unwrap() > tail["cursor"].as_u64().unwrap() + 1);
     assert_eq!(tail["entries"], json!(0));
     assert_eq!(tail["listed"], json!([]));
-    assert_eq!(tail["newest_time"], json!(0));
+}
+
+/// Of entries with rows wherever they are, and of anything at all.
+#[tokio::test]
+async fn a_shard_was_written_when_its_newest_rows_were_and_touched_later() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    let rows = table.manifest(shard).await.replay_after_wal_entry_position;
+    age_all(&table.shard_folder(shard), 5_000_000);
+    let written = time_of(&table.wal_file(shard, rows));
+    let now = tail(&engine, &table).await;
+    assert_eq!(now["entries"], json!(0));
+    assert_eq!(now["newest_time"], json!(written), "{now}");
+    assert!(now["touched_time"].as_i64().unwrap() >= written);
+    // A reader's claim: an entry without rows, and a manifest.
+    table.writer(shard).await.abort().await.unwrap();
+    let version = table.manifest(shard).await.version;
+    age(&table.manifest_file(shard, version), 1000);
+    let claimed = tail(&engine, &table).await;
+    let position = claimed["next"].as_u64().unwrap() - 1;
+    assert_eq!(claimed["newest_time"], json!(written), "{claimed}");
+    let touched = time_of(&table.wal_file(shard, position));
+    assert_eq!(claimed["touched_time"], json!(touched), "{claimed}");
+    age(&table.manifest_file(shard, version), -2000);
+    let touched = time_of(&table.manifest_file(shard, version));
+    let claimed = tail(&engine, &table).await;
+    assert_eq!(claimed["touched_time"], json!(touched), "{claimed}");
+}
+
+fn time_of(path: &std::path::Path) -> i64 {
+    let time = path.metadata().unwrap().modified().unwrap();
+    chrono::DateTime::<chrono::Utc>::from(time).timestamp_millis()
 }
 
 #[tokio::test]
@@ -379,12 +411,16 @@ async fn coverage_counts_what_is_merged_and_what_is_in_the_base_already() {
         assert_eq!((one.covered, one.open.len()), (first, 2));
         let both = checked(&engine, &table, shard, &[1, 2]).await;
         assert_eq!((both.covered, both.open.len()), (second, 1));
-        assert_eq!((both.checked, both.seen), (both.seen, both.open[0]));
+        assert_eq!(both.seen, both.open[0]);
+        assert_eq!(both.taken.len(), 2);
         assert_eq!(both.manifest, table.manifest(shard).await.version);
         table.forget_generations(shard);
     }
     // Merged and still listed, as after a merge that died before it drained.
-    table.take_over(shard, 1, table.rows(100, 5), &[]).await;
+    let one = checked(&engine, &table, shard, &[1]).await;
+    table
+        .take_over(shard, 1, table.rows(100, 5), &record(shard, &one))
+        .await;
     assert_eq!(checked(&engine, &table, shard, &[]).await.covered, first);
 }
 

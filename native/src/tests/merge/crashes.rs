@@ -101,6 +101,20 @@ async fn what_was_merged_and_not_drained_goes_with_the_next_pass() {
     assert_eq!(table.base_rows().await, ["id=a value=1", "id=x value=3"]);
 }
 
+#[tokio::test]
+async fn what_is_merged_and_not_drained_stops_a_retirement() {
+    let (engine, table) = (engine(), waiting(true).await);
+    killed(&engine, &table, Killed::BeforeTheDrain).await;
+    let verify = json!({ "uri": table.path(), "deep": false });
+    let said = ask(&engine, "verify", verify.clone()).await.unwrap();
+    assert_eq!(said["pending"], json!(0), "{said}");
+    let sentence = said["blocking"][0].as_str().unwrap();
+    assert!(sentence.contains("2 generations"), "{sentence}");
+    merge(&engine, &table.path(), SHARD).await;
+    let said = ask(&engine, "verify", verify).await.unwrap();
+    assert_eq!(said["blocking"], json!([]), "{said}");
+}
+
 /// Its numbers are those of the generations that were merged, its folders and its
 /// WAL are others.
 #[tokio::test]
@@ -162,11 +176,13 @@ async fn an_entry_that_no_generation_has_stays_to_be_replayed() {
     assert_eq!(table.base_rows().await, rows);
 }
 
-/// A store that carries out a commit and says that it did not.
+/// A store that carries out a commit and says that it did not, or the other way.
 #[derive(Debug, Default)]
 struct Liar {
     /// Commits of base versions that it lies about.
     lies: AtomicUsize,
+    /// Commits that it says it made.
+    swallows: AtomicUsize,
     /// Reads of manifests that fail after a lie.
     blind: AtomicUsize,
     /// Reads that a lie makes fail.
@@ -240,6 +256,13 @@ impl ObjectStore for Lying {
         payload: PutPayload,
         options: PutOptions,
     ) -> StoreResult<PutResult> {
+        if is_base_version(location) && Liar::take(&self.liar.swallows) {
+            return Ok(PutResult {
+                e_tag: None,
+                version: None,
+                extensions: Default::default(),
+            });
+        }
         let stored = self.inner.put_opts(location, payload, options).await?;
         if is_base_version(location) && Liar::take(&self.liar.lies) {
             self.liar.blind.store(self.liar.blinds, Ordering::SeqCst);
@@ -329,5 +352,23 @@ async fn a_commit_of_which_nobody_can_tell_is_an_error_and_the_next_call_sees_it
     let merged = merge(&engine, &uri, SHARD).await;
     assert_eq!(merged["generations"], json!(0), "{merged}");
     assert_eq!(merged["drained"], json!(2), "{merged}");
+    assert_eq!(table.base_rows().await, ["id=a value=1", "id=x value=2"]);
+}
+
+/// As when a version was cleaned up in whose place the commit then went.
+#[tokio::test]
+async fn a_commit_that_the_head_does_not_descend_from_drains_nothing() {
+    let liar = Liar::new(0, 0);
+    liar.swallows.store(1, Ordering::SeqCst);
+    let engine = Arc::new(Engine::wrapped(Arc::new(Wrapper(liar.clone()))));
+    let table = waiting(true).await;
+    let uri = table.uri(Seen::AsObjects);
+    let json = json!({ "uri": uri, "shard": SHARD, "property": PROPERTY });
+    let fault = ask(&engine, "merge_wal", json).await.unwrap_err();
+    assert_eq!(liar.swallows.load(Ordering::SeqCst), 0);
+    assert_eq!(fault.class, Class::Conflict, "{fault}");
+    assert_eq!(table.listed(SHARD).await, [1, 2]);
+    let merged = merge(&engine, &uri, SHARD).await;
+    assert_eq!(merged["generations"], json!(2), "{merged}");
     assert_eq!(table.base_rows().await, ["id=a value=1", "id=x value=2"]);
 }

@@ -343,3 +343,40 @@ async fn passes_over_two_shards_at_once_both_land() {
     assert!(first.commit().await.is_some());
     assert_eq!(table.base_rows().await.len(), 6);
 }
+
+/// A key of a type that Lance has no name for can't be told to others: then two
+/// shards, which may both insert it, take turns.
+#[tokio::test]
+async fn passes_over_two_shards_take_turns_where_keys_have_no_name() {
+    let table = Table::empty(true);
+    let key = table.schema().field(0).metadata().clone();
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int16, false).with_metadata(key),
+        Field::new("value", DataType::Int64, true),
+    ]));
+    let row = |value: i64| {
+        let id = arrow_array::Int16Array::from(vec![1]);
+        let columns: Vec<arrow_array::ArrayRef> =
+            vec![Arc::new(id), Arc::new(Int64Array::from(vec![value]))];
+        RecordBatch::try_new(schema.clone(), columns).unwrap()
+    };
+    let rows = RecordBatchIterator::new(Vec::new(), schema.clone());
+    let mut dataset = Box::pin(Dataset::write(rows, &table.path(), None))
+        .await
+        .unwrap();
+    Box::pin(dataset.initialize_mem_wal().execute())
+        .await
+        .unwrap();
+    for (shard, value) in [(SHARD, 1), (OTHER, 2)] {
+        let puts = vec![vec![Put::Rows(row(value))]];
+        Box::pin(write_generations(&dataset, shard, puts))
+            .await
+            .unwrap();
+    }
+    let engine = engine();
+    let mut first = Attempt::start(&engine, &table, 8).await;
+    merge(&engine, &table.path(), OTHER).await;
+    assert_eq!(first.commit().await, None);
+    first.pass.make().await.unwrap();
+    assert_eq!(table.base_rows().await, ["id=1 value=1"]);
+}

@@ -71,6 +71,48 @@ async fn a_shard_made_anew_whose_counter_went_past_the_mark() {
     assert!(sentence.contains("made anew since"), "{sentence}");
 }
 
+/// Neither its counter nor its manifests tell it from the old one: the folders of
+/// its generations do.
+#[tokio::test]
+async fn a_shard_made_anew_that_went_past_the_old_one_in_everything() {
+    let (engine, table) = (engine(), one_generation().await);
+    merge(&engine, &table.path(), SHARD).await;
+    std::fs::remove_dir_all(format!("{}/_mem_wal/{SHARD}", table.path())).unwrap();
+    for _ in 0..8 {
+        Box::pin(table.writer(SHARD).await.close()).await.unwrap();
+    }
+    let writes: [&[Write]; 3] = [&[Row("p", 1)], &[Row("q", 1)], &[Row("r", 1)]];
+    table.generations(SHARD, &writes).await;
+    let (code, sentence) = refused(&table, 0).await;
+    assert_eq!(code, "restarted_counter");
+    assert!(sentence.contains("made anew since"), "{sentence}");
+}
+
+/// Without a key nobody can tell whether the two are one flush tried twice.
+#[tokio::test]
+async fn two_folders_of_one_number_in_a_table_without_a_key() {
+    for keyed in [false, true] {
+        let table = Table::with(keyed, &[("a", 0)]).await;
+        let writes: [&[Write]; 2] = [&[Row("p", 1)], &[Row("p", 1)]];
+        table.generations(SHARD, &writes).await;
+        edit_manifest(&table, |manifest| {
+            for one in &mut manifest.sstables {
+                one.generation = 1;
+            }
+        })
+        .await;
+        if keyed {
+            let merged = merge(&engine(), &table.path(), SHARD).await;
+            assert_eq!(merged["drained"], json!(2), "{merged}");
+            assert_eq!(table.base_rows().await, ["id=a value=0", "id=p value=1"]);
+        } else {
+            let (code, sentence) = refused(&table, 0).await;
+            assert_eq!(code, "twice_listed");
+            assert!(sentence.contains("generation 1"), "{sentence}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_mark_that_a_restore_took_back() {
     let (_, table) = merged_before().await;

@@ -147,7 +147,7 @@ async fn a_commit_says_whose_it_is_and_walks_by_as_maintenance() {
     let properties = transaction.transaction_properties.unwrap();
     assert_eq!(properties[PROPERTY], "merge");
     let tail: Value = serde_json::from_str(&properties["lancefleet.tail"]).unwrap();
-    assert!(tail[SHARD.to_string()]["checked"].is_u64(), "{tail}");
+    assert!(tail[SHARD.to_string()]["covered"].is_u64(), "{tail}");
 }
 
 #[tokio::test]

@@ -180,7 +180,9 @@ const CREDENTIAL_CODES: [&str; 4] = [
     "TokenRefreshRequired",
     "InvalidAccessKeyId",
 ];
-const CORRUPT_TEXTS: [&str; 5] = [
+const CORRUPT_TEXTS: [&str; 6] = [
+    // Of a file that ends before what its manifest says.
+    "invalid range",
     "does not have sufficient data",
     "failed to decode protobuf",
     "invalid format:",
@@ -264,6 +266,13 @@ mod tests {
             (
                 lance::Error::invalid_input("no such column"),
                 Class::Invalid,
+            ),
+            (
+                in_lance(object_store::Error::Generic {
+                    store: "memory",
+                    source: "Invalid range 0..3246 for object of size 30 bytes".into(),
+                }),
+                Class::Corrupt,
             ),
             (lance::Error::io("something odd"), Class::Internal),
             (lance::Error::timeout("too slow"), Class::Timeout),

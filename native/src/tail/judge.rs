@@ -163,8 +163,7 @@ impl Judged {
 /// base and the generations that `counts` lets pass, and no later one is needed to
 /// judge them; `cursor` if there is none.
 pub fn covered_through(judged: &[Judged], cursor: u64, counts: impl Fn(u64) -> bool) -> u64 {
-    let accounted =
-        |one: &&Judged| one.state == State::Superseded || one.is_in(|number| counts(number));
+    let accounted = |one: &&Judged| one.state == State::Superseded || one.is_in(&counts);
     let (mut covered, mut until) = (cursor, 0);
     for one in judged.iter().take_while(accounted) {
         until = one.until.max(until);

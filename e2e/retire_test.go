@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -217,4 +218,39 @@ func TestOrphansDeletesAndStrandedEntriesAreRetiredOnS3(t *testing.T) {
 	require.Len(t, seen.Shards, 3)
 	require.EqualValues(t, 1, seen.Fragments)
 	require.Equal(t, web.State("retired"), seen.State)
+}
+
+// Somebody removes a shard and writes on under its id: its generations count from 1
+// again, past the mark of those that were merged before. None of them is taken for
+// merged, however far they count.
+func TestAShardThatWasMadeAnewIsNeverTakenForMerged(t *testing.T) {
+	f := fleettest.New(t, cold()...)
+	uri := uriOf(f, "anew")
+	var nothing struct{}
+	for i := range 3 {
+		python(t, &nothing, "rows.py", "add", uri, fmt.Sprintf("old-%d", i))
+	}
+	f.Worker()
+	f.Web()
+	f.Scan()
+	<-time.After(1100 * time.Millisecond) // silent for a second
+	require.Equal(t, "done", maintain(t, f, "retire", "anew").Outcome)
+
+	shards, err := filepath.Glob(filepath.Join(uri, "_mem_wal", "*"))
+	require.NoError(t, err)
+	require.Len(t, shards, 1)
+	require.NoError(t, os.RemoveAll(shards[0]))
+	for i := range 8 {
+		python(t, &nothing, "rows.py", "add", uri, fmt.Sprintf("new-%d", i))
+	}
+	want := readRows(t, uri).Listed
+	require.Len(t, want, 11)
+
+	f.Scan("--full")
+	<-time.After(1100 * time.Millisecond) // silent for a second
+	out, exit := f.TryClient("retire", "anew", "--wait", "--json")
+	require.Equal(t, 1, exit, out)
+	require.Contains(t, out, "made anew")
+	require.Equal(t, want, readRows(t, uri).Listed, "a row was lost")
+	require.Equal(t, web.State("hot"), f.Show("anew").State)
 }

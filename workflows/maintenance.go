@@ -201,19 +201,19 @@ func (m *maintenance) record(ctx workflow.Context) error {
 // what it is doing or waiting for.
 func (m *maintenance) describe(ctx workflow.Context, now string) {
 	var text strings.Builder
-	text.WriteString(fmt.Sprintf("%s `%s`", strings.ToUpper(m.result.Action[:1])+m.result.Action[1:], m.result.ID))
+	text.WriteString(fmt.Sprintf("%s `%s`", strings.ToUpper(m.result.Action[:1])+m.result.Action[1:], m.result.ID)) //nolint:staticcheck // Fprintf is more than the determinism check can follow
 	if why := m.prepared.Reason; why != "" {
 		text.WriteString(": " + why)
 	}
 	text.WriteString("\n")
 	for _, s := range m.result.Steps {
-		text.WriteString(fmt.Sprintf("\n- **%s** %s: %s", s.Action, s.Outcome, s.Sentence))
+		text.WriteString(fmt.Sprintf("\n- **%s** %s: %s", s.Action, s.Outcome, s.Sentence)) //nolint:staticcheck // Fprintf is more than the determinism check can follow
 	}
 	if now != "" {
 		text.WriteString("\n- " + now)
 	}
 	if m.result.Outcome != "" {
-		text.WriteString(fmt.Sprintf("\n\n**%s**: %s", m.result.Outcome, m.result.Sentence))
+		text.WriteString(fmt.Sprintf("\n\n**%s**: %s", m.result.Outcome, m.result.Sentence)) //nolint:staticcheck // Fprintf is more than the determinism check can follow
 	}
 	workflow.SetCurrentDetails(ctx, text.String())
 }

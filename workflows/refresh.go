@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 )
@@ -31,11 +32,11 @@ func refreshOutcome(result RefreshResult, err error) string {
 }
 
 func describeRefresh(args RefreshArgs, result RefreshResult) string {
-	text := fmt.Sprintf("%d of %d observed.", len(args.IDs)-len(result.Failed), len(args.IDs))
+	told := []string{fmt.Sprintf("%d of %d observed.", len(args.IDs)-len(result.Failed), len(args.IDs))}
 	for _, id := range args.IDs { // in the order asked: a map's order would differ on replay
 		if why := result.Failed[string(id.Kind)+":"+id.Name]; why != "" {
-			text += fmt.Sprintf(" %s:%s: %s.", id.Kind, id.Name, why)
+			told = append(told, fmt.Sprintf("%s:%s: %s.", id.Kind, id.Name, why))
 		}
 	}
-	return text
+	return strings.Join(told, " ")
 }

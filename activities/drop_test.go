@@ -135,10 +135,8 @@ type counted struct {
 }
 
 func (c *counted) run(ctx context.Context) error {
-	leased, l := holdLease(ctx, c.heart)
-	defer l.release()
-	l.timeout = timeout
-	return l.once(leased, func() { c.count++ })
+	l := &lease{heart: c.heart, timeout: timeout, token: activity.GetInfo(ctx).TaskToken} // nobody keeps it: once needs no more
+	return l.once(ctx, func() { c.count++ })
 }
 
 func TestAnEffectIsCountedOnlyByAnAttemptThatTemporalStillKnows(t *testing.T) {

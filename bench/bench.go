@@ -21,6 +21,7 @@ type bench struct {
 	begun    time.Time
 }
 
+// newBench wants of the settings where fleets are made and whether they are kept.
 func newBench(s Settings) (*bench, error) {
 	t, err := findTools()
 	if err != nil {

@@ -43,21 +43,26 @@ type Round struct {
 // make fills the data directory as docs/benchmarks.md describes it.
 func (g *ground) make(ctx context.Context, experiments int) (seconds float64, err error) {
 	begun := time.Now()
-	_, err = output(ctx, makeLimit, g.programEnv(), "", g.bench.tools.lancefleet, "make-fleet",
-		"--data-dir", g.dataDir, "--experiments", strconv.Itoa(experiments), "--shards", "1", "--generations", strconv.Itoa(generations))
-	if err != nil {
-		return 0, err
-	}
+	err = g.fill(ctx, experiments, "--generations", strconv.Itoa(generations))
 	seconds = time.Since(begun).Seconds()
+	if err == nil && len(g.experiments) != experiments {
+		err = fmt.Errorf("fleet %s has %d experiments instead of %d", g.name, len(g.experiments), experiments)
+	}
+	return seconds, err
+}
+
+// fill makes what is not there yet of a fleet, and lists all of it.
+func (g *ground) fill(ctx context.Context, experiments int, flags ...string) error {
+	args := append([]string{"make-fleet", "--data-dir", g.dataDir, "--experiments", strconv.Itoa(experiments), "--shards", "1"}, flags...)
+	if _, err := output(ctx, makeLimit, g.programEnv(), "", g.bench.tools.lancefleet, args...); err != nil {
+		return err
+	}
 	listing, err := store.NewSources(g.engine.Reader, g.dataDir, store.SourcesAuto).List(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("list %s: %w", g.name, err)
-	}
-	if len(listing.Experiments) != experiments {
-		return 0, fmt.Errorf("fleet %s has %d experiments instead of %d", g.name, len(listing.Experiments), experiments)
+		return fmt.Errorf("list %s: %w", g.name, err)
 	}
 	g.experiments = listing.Experiments
-	return seconds, nil
+	return nil
 }
 
 // generations wait for their merge in each experiment.
@@ -67,10 +72,11 @@ func (g *ground) programEnv() []string {
 	return append([]string{"LANCEFLEET_NATIVE=" + g.bench.tools.native}, g.env...)
 }
 
-// serve starts worker and web without scheduled rounds: only those that bench asks
-// for run.
-func (g *ground) serve(ctx context.Context) error {
+// serve starts worker and web without scheduled rounds, unless the settings say
+// otherwise: only those that bench asks for run.
+func (g *ground) serve(ctx context.Context, settings ...string) error {
 	env := append(g.programEnv(), "DATA_DIR="+g.dataDir, "FLEET="+g.name, "TEMPORAL_ADDRESS="+g.bench.temporal.address, "SCAN_INTERVAL=0", "LOG_FORMAT=json")
+	env = append(env, settings...) // the last of a name counts
 	program := g.bench.tools.lancefleet
 	var err error
 	if g.worker, err = startProgram("worker of "+g.name, g.log("worker"), env, program, "worker"); err != nil {

@@ -31,6 +31,9 @@ func main() {
 // run measures and writes what it found. A run that is cut short writes no page,
 // so that what docs/benchmarks.md says was always measured in one run.
 func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "maintenance" {
+		return runMaintenance(ctx, args[1:])
+	}
 	settings, err := parseSettings(args, os.Stderr)
 	if err != nil {
 		return err
@@ -50,4 +53,24 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return report.write(os.Stdout, settings.Out)
+}
+
+// runMaintenance measures rounds beside maintenance; its page is one of its own.
+func runMaintenance(ctx context.Context, args []string) error {
+	settings, err := parseMaintenanceSettings(args, os.Stderr)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, settings.Timeout, fmt.Errorf("not done after %s (--timeout)", settings.Timeout))
+	defer cancel()
+	b, err := newBench(Settings{Dir: settings.Dir, Keep: settings.Keep})
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	report, err := b.measureMaintenance(ctx, settings)
+	if err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	return report.write(settings.Out)
 }

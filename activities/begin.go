@@ -52,6 +52,7 @@ func (a *Scan) begin(ctx context.Context, args workflows.ScanArgs) (workflows.Ro
 	if err := a.number(ctx, &round); err != nil {
 		return round, err
 	}
+	a.takeHints(ctx, &round, listing, args.PageSize)
 	a.sweep(ctx, round)
 	round.Observed = a.spent(ctx, before)
 	return round, nil

@@ -56,6 +56,7 @@ func (j fakeJournal) Upkeep(context.Context) (fleet.UpkeepState, error) {
 // fakeMetrics counts.
 type fakeMetrics struct {
 	retired, retireFailed, dropsRefused, returned, checked, recounted int
+	hinted                                                            int
 	retireTook                                                        []time.Duration
 	upkeepFailed                                                      int
 	removed                                                           int64
@@ -72,6 +73,7 @@ func (m *fakeMetrics) StepFailed(string, string)       {}
 func (m *fakeMetrics) PendingRecounted(n int)          { m.recounted += n }
 func (m *fakeMetrics) RetiredChecked(n int)            { m.checked += n }
 func (m *fakeMetrics) Returned(n int)                  { m.returned += n }
+func (m *fakeMetrics) Hinted(n int)                    { m.hinted += n }
 func (m *fakeMetrics) Retired()                        { m.retired++ }
 func (m *fakeMetrics) RetireFailed()                   { m.retireFailed++ }
 func (m *fakeMetrics) RetireTook(d time.Duration)      { m.retireTook = append(m.retireTook, d) }

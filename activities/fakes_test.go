@@ -39,6 +39,8 @@ type fakeWorld struct {
 	ledger    []fleet.LedgerEntry // every one that was ever added
 	verified  fleet.Evidence      // what Verify in this process sees
 	metrics   fakeMetrics
+	hints     map[string][]fleet.ID // staged, by key
+	hintErr   error
 
 	cleanedBelow uint64 // versions of `_stats` below are gone
 
@@ -181,6 +183,38 @@ func (w *fakeWorld) PutPage(_ context.Context, round string, page, attempt int, 
 
 func (w *fakeWorld) Page(_ context.Context, key string) ([]fleet.Row, error) {
 	return w.staged[key], nil
+}
+
+func (w *fakeWorld) PutHints(_ context.Context, runID string, ids []fleet.ID) error {
+	if w.hintErr != nil {
+		return w.hintErr
+	}
+	if w.hints == nil {
+		w.hints = map[string][]fleet.ID{}
+	}
+	w.hints[runID] = ids
+	return nil
+}
+
+func (w *fakeWorld) TakeHints(_ context.Context, roundID string) (string, []fleet.ID, error) {
+	var all []fleet.ID
+	for key, ids := range w.hints {
+		all = append(all, ids...)
+		delete(w.hints, key)
+	}
+	if len(all) == 0 || w.hintErr != nil {
+		return "", nil, w.hintErr
+	}
+	w.hints["taken by "+roundID] = all
+	return "taken by " + roundID, all, nil
+}
+
+func (w *fakeWorld) Hints(_ context.Context, key string) (map[fleet.ID]bool, error) {
+	named := map[fleet.ID]bool{}
+	for _, id := range w.hints[key] {
+		named[id] = true
+	}
+	return named, w.hintErr
 }
 
 func (w *fakeWorld) RemovePages(context.Context, string) (int, error) {

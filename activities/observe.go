@@ -43,6 +43,7 @@ type page struct {
 	exps      []fleet.Experiment
 	inFull    []int     // indexes into exps: to be observed in full
 	retired   []retired // whose turn it is
+	hinted    map[fleet.ID]bool
 	rows      []fleet.Row
 	foreign   []fleet.Action // experiments that somebody else merges
 	recounted int            // observed although the base's version did not move
@@ -66,8 +67,12 @@ func (a *Scan) openPage(ctx context.Context, in workflows.Page, l *lease) (*page
 	if err != nil {
 		return nil, fmt.Errorf("read _retired: %w", err)
 	}
+	hinted, err := a.hinted(ctx, in.Round)
+	if err != nil {
+		return nil, err
+	}
 	return &page{
-		scan: a, in: in, lease: l, snapshot: snapshot, ledger: ledger,
+		scan: a, hinted: hinted, in: in, lease: l, snapshot: snapshot, ledger: ledger,
 		exps:   listing.Experiments[in.Offset : in.Offset+in.Count],
 		result: workflows.PageResult{Page: in.Number},
 	}, nil
@@ -84,6 +89,20 @@ func (a *Scan) pinned(ctx context.Context, round workflows.Round) (*store.Snapsh
 		return nil, fmt.Errorf("read _stats at version %d: %w", round.StatsVersion, err)
 	}
 	return snapshot, nil
+}
+
+// hinted are the experiments that events named. A round is not stopped by hints that
+// can't be read: it finds the same, only later.
+func (a *Scan) hinted(ctx context.Context, round workflows.Round) (map[fleet.ID]bool, error) {
+	if round.Hints == "" {
+		return nil, nil
+	}
+	ids, err := a.Staging.Hints(ctx, round.Hints)
+	if err != nil && ctx.Err() == nil {
+		a.Log.WarnContext(ctx, "read what events named", "error", err)
+		return nil, nil
+	}
+	return ids, err
 }
 
 func (p *page) look(ctx context.Context) error {
@@ -121,12 +140,16 @@ func (p *page) plan() toProbe {
 		row := p.row(exp.ID)
 		if entry := p.ledger.Get(exp.ID); fleet.StateOf(row, entry) == fleet.Retired {
 			p.result.Retired++
-			if fleet.DueForCheck(exp.ID, clock, p.roundsPerHour()) {
+			if p.hinted[exp.ID] || fleet.DueForCheck(exp.ID, clock, p.roundsPerHour()) {
 				p.retired = append(p.retired, retired{exp, entry})
 			}
 			continue
 		}
-		switch plan := fleet.PlanProbe(row, exp, clock, p.scan.Config.Probe); {
+		planned := fleet.PlanProbe
+		if p.hinted[exp.ID] {
+			planned = fleet.PlanHinted
+		}
+		switch plan := planned(row, exp, clock, p.scan.Config.Probe); {
 		case plan.Skip:
 			p.result.BackingOff++
 		case plan.Observe:

@@ -87,6 +87,9 @@ type Staging interface {
 	Listing(ctx context.Context, hash string) (*store.Listing, error)
 	PutPage(ctx context.Context, roundID string, page, attempt int, rows []fleet.Row) (key string, err error)
 	Page(ctx context.Context, key string) ([]fleet.Row, error)
+	PutHints(ctx context.Context, runID string, ids []fleet.ID) error
+	TakeHints(ctx context.Context, roundID string) (key string, ids []fleet.ID, err error)
+	Hints(ctx context.Context, key string) (map[fleet.ID]bool, error)
 	RemovePages(ctx context.Context, roundID string) (int, error)
 	Sweep(ctx context.Context, keepListing string, now int64) (int, error)
 }
@@ -118,6 +121,7 @@ type Metrics interface {
 	PendingRecounted(n int) // a WAL moved although the base's version did not
 	RetiredChecked(n int)
 	Returned(n int) // hot again
+	Hinted(n int)   // named by events, and taken in
 	Journalled(action, outcome, class string)
 	StepFailed(activity, class string) // one attempt
 }

@@ -36,6 +36,7 @@ type Metrics struct {
 	httpDuration     *prometheus.HistogramVec
 
 	maintenance maintenanceMetrics
+	events      eventMetrics
 }
 
 // Buckets reach past the longest normal duration.
@@ -71,8 +72,9 @@ func New() *Metrics {
 			Name: "http_request_duration_seconds", Help: "Time to answer HTTP requests, by method and route. Long polls take as long as they were asked to.", Buckets: httpBuckets,
 		}, []string{"method", "path"}),
 	}
-	m.maintenance = newMaintenanceMetrics()
+	m.maintenance, m.events = newMaintenanceMetrics(), newEventMetrics()
 	m.Registry.MustRegister(m.maintenance.all()...)
+	m.Registry.MustRegister(m.events.all()...)
 	m.Registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.scanDuration, m.observed, m.skipped, m.observeFailures, m.stepErrors, m.commits, m.conflicts,

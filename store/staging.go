@@ -34,6 +34,7 @@ type Staging struct {
 	put    map[string]time.Time // hash -> when this process put it
 	cached map[string]*Listing  // the last few read or put
 	order  []string
+	hinted takenHints // the last that were read
 }
 
 // listingsCached is one for the running round and one for what it races with.

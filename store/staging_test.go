@@ -22,6 +22,11 @@ func stagingSuite() map[string]func(*testing.T, *backend) {
 		"each attempt at a page stores an object of its own":      stagingPages,
 		"pages of one round go and everything else stays":         stagingRemove,
 		"a sweep takes what is older than a day and not in use":   stagingSweep,
+		"what events named is taken by one round":                 hintsTaken,
+		"a round begun again finds what it had taken":             hintsRetried,
+		"hints never pile up":                                     hintsBounded,
+		"hints that no round takes are swept after a day":         hintsSwept,
+		"damaged hints hold up nothing":                           hintsDamaged,
 		"keys from outside can't name anything but staged things": stagingKeys,
 	}
 }

@@ -32,13 +32,17 @@ func pack(text []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// decodeListing checks the content against the hash that names it.
-func decodeListing(body []byte, hash string) (*Listing, error) {
+func unpack(body []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(z)
+	return io.ReadAll(z)
+}
+
+// decodeListing checks the content against the hash that names it.
+func decodeListing(body []byte, hash string) (*Listing, error) {
+	text, err := unpack(body)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (s *Staging) RemovePages(ctx context.Context, roundID string) (int, error) 
 	return s.remove(ctx, path.Join(roundsFolder, roundID), func(lance.ObjectInfo) bool { return true })
 }
 
-// Sweep removes what nobody needs: pages older than a day, and listings older than
+// Sweep removes what nobody needs: pages and hints older than a day, and listings older than
 // a day except the one to keep. It returns how many objects went.
 func (s *Staging) Sweep(ctx context.Context, keepListing string, now int64) (int, error) {
 	old := now - keepStaged.Milliseconds()
@@ -37,11 +37,15 @@ func (s *Staging) Sweep(ctx context.Context, keepListing string, now int64) (int
 	if err != nil {
 		return pages, err
 	}
+	hints, err := s.remove(ctx, hintsFolder, func(o lance.ObjectInfo) bool { return o.Time < old })
+	if err != nil {
+		return pages + hints, err
+	}
 	keep := keepListing + listingSuffix
 	listings, err := s.remove(ctx, listingsFolder, func(o lance.ObjectInfo) bool {
 		return o.Time < old && path.Base(o.URI) != keep
 	})
-	return pages + listings, err
+	return pages + hints + listings, err
 }
 
 // remove deletes those of our objects below a folder that are unwanted.
@@ -84,7 +88,7 @@ func (s *Staging) removeEmptyFolders(uris []string) {
 	}
 }
 
-var ourObject = regexp.MustCompile(`/(rounds/[A-Za-z0-9_-]+/page-[^/]+\.arrow|listings/[0-9a-f]{64}\.json\.gz)$`)
+var ourObject = regexp.MustCompile(`/(rounds/[A-Za-z0-9_-]+/(page-[^/]+\.arrow|hints-[^/]+\.json\.gz)|hints/[A-Za-z0-9_-]+\.json\.gz|listings/[0-9a-f]{64}\.json\.gz)$`)
 
 // ours keeps foreign files in our folders safe from sweeping.
 func ours(uri string) bool { return strings.Contains(uri, ownFolder) && ourObject.MatchString(uri) }

@@ -75,6 +75,7 @@ func (w *Worker) queues(g group) []queue {
 			workflows.ScanWorkflowName:    workflows.ScanWorkflow,
 			workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
 			workflows.RecordWorkflowName:  workflows.RecordWorkflow,
+			workflows.HintWorkflowName:    workflows.HintWorkflow,
 		}, map[string]any{
 			workflows.BeginRoundName:       g.scan.BeginRound,
 			workflows.ObserveName:          g.scan.ObserveActivity,
@@ -82,6 +83,7 @@ func (w *Worker) queues(g group) []queue {
 			workflows.RecordRoundName:      g.scan.RecordRound,
 			workflows.RefreshRowsName:      g.scan.RefreshRows,
 			workflows.RecordActionName:     g.scan.RecordAction,
+			workflows.TakeHintsName:        g.scan.TakeHints,
 			workflows.StartMaintenanceName: g.starts.StartMaintenance,
 		}},
 		{names.MaintenanceQueue(), lightSlots, map[string]any{

@@ -22,6 +22,7 @@ const (
 	ActionSeal     = "seal"     // one shard's stranded WAL entries
 	ActionWake     = "wake"     // look at a retired experiment now
 	ActionTables   = "tables"   // upkeep of our own tables
+	ActionHint     = "hint"     // experiments that events named
 )
 
 // Values of AttrOutcome.
@@ -39,6 +40,7 @@ const (
 	ScanWorkflowName    = "ScanWorkflow"
 	RefreshWorkflowName = "RefreshWorkflow"
 	RecordWorkflowName  = "RecordWorkflow" // appends an operator's action to the journal
+	HintWorkflowName    = "HintWorkflow"   // takes in what events named
 
 	OptimizeWorkflowName = "OptimizeWorkflow"
 	RetireWorkflowName   = "RetireWorkflow"
@@ -53,6 +55,7 @@ const (
 	StartMaintenanceName = "StartMaintenance"
 	RefreshRowsName      = "RefreshRows"
 	RecordActionName     = "RecordAction"
+	TakeHintsName        = "TakeHints"
 
 	PrepareName           = "PrepareMaintenance"
 	MergeWALName          = "MergeWAL"
@@ -128,6 +131,9 @@ func (n Names) Wake(id fleet.ID) string { return n.prefix() + "wake/" + id.Strin
 // Tables is the fixed id of TablesWorkflow.
 func (n Names) Tables() string { return n.suffix("lancefleet-tables") }
 
+// Hints is the fixed id of HintWorkflow: one takes in what many events named.
+func (n Names) Hints() string { return n.suffix("lancefleet-hints") }
+
 // Record is the id of a workflow that writes one journal entry.
 func (n Names) Record(entryID string) string { return n.prefix() + "record/" + entryID }
 
@@ -171,7 +177,9 @@ type Round struct {
 	LastRoundAt  int64          `json:"last_round_at"` // start of the newest finished round, unix ms; 0 none
 	IntervalSecs int64          `json:"interval_secs"` // between rounds; 0 = no schedule
 	Full         bool           `json:"full"`
-	Observed     fleet.Requests `json:"requests"` // spent by BeginRound itself
+	Hints        string         `json:"hints,omitempty"` // key of the staged experiments that events named; "" = none
+	First        []int          `json:"first,omitempty"` // pages that have some of them
+	Observed     fleet.Requests `json:"requests"`        // spent by BeginRound itself
 }
 
 // Page is the input of ObserveActivity.

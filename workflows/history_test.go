@@ -118,6 +118,7 @@ func scenarios() []scenario {
 	cancelled.cancel, cancelled.fails = true, true
 	unreadable := scan("scan-source-unreadable", 0, stubs{beginErr: temporal.NewNonRetryableApplicationError("list experiments: denied", "denied", nil)})
 	unreadable.fails = true
+	hinted := scan("scan-hinted", 3000, stubs{first: []int{2}})
 	all := []scenario{
 		scan("scan-empty", 0, stubs{}),
 		scan("scan-starts-maintenance", 1000, stubs{started: workflows.StartMaintenanceResult{Retirements: 50, Waiting: 3, Tables: true}}),
@@ -130,6 +131,9 @@ func scenarios() []scenario {
 			args: workflows.RefreshArgs{Fleet: "default", IDs: []fleet.ID{{Kind: fleet.Rollout, Name: "a"}, {Kind: fleet.Table, Name: "b"}}, By: "alice"}},
 		{name: "record", workflow: workflows.RecordWorkflowName, world: &stubs{},
 			args: fleet.Action{ID: "id", At: 1, Kind: "pause", Outcome: "done", By: "alice", Why: "moving"}},
+		hinted,
+		{name: "hint", workflow: workflows.HintWorkflowName, world: &stubs{},
+			args: workflows.HintArgs{Fleet: "default", FleetID: "id", IDs: []fleet.ID{{Kind: fleet.Rollout, Name: "a"}, {Kind: fleet.Table, Name: "b"}}}},
 	}
 	return append(all, maintenanceScenarios()...)
 }
@@ -200,13 +204,14 @@ type stubs struct {
 	begun       chan struct{}
 	started     workflows.StartMaintenanceResult
 	startErr    error
+	first       []int
 }
 
 func (s *stubs) BeginRound(ctx context.Context, _ workflows.ScanArgs) (workflows.Round, error) {
 	return workflows.Round{
 		ID: activity.GetInfo(ctx).WorkflowExecution.RunID, Number: 123_456, StartedAt: 1_700_000_000_000,
 		Listing: strings.Repeat("0123456789abcdef", 4), Experiments: s.experiments, StatsVersion: 123_456,
-		LastRoundAt: 1_700_000_000_000, Observed: fleet.Requests{List: 10, Get: 10},
+		LastRoundAt: 1_700_000_000_000, Observed: fleet.Requests{List: 10, Get: 10}, First: s.first,
 	}, s.beginErr
 }
 
@@ -244,12 +249,16 @@ func (s *stubs) RefreshRows(context.Context, workflows.RefreshArgs) (workflows.R
 
 func (s *stubs) RecordAction(context.Context, fleet.Action) error { return nil }
 
+func (s *stubs) TakeHints(_ context.Context, args workflows.HintArgs) (workflows.HintResult, error) {
+	return workflows.HintResult{Waiting: len(args.IDs) - 1, Retired: 1, Returned: 1}, nil
+}
+
 func (s *stubs) register(r worker.ActivityRegistry) {
 	for name, a := range map[string]any{
 		workflows.BeginRoundName: s.BeginRound, workflows.ObserveName: s.ObserveActivity,
 		workflows.CommitRoundName: s.CommitRound, workflows.RecordRoundName: s.RecordRound,
 		workflows.RefreshRowsName: s.RefreshRows, workflows.RecordActionName: s.RecordAction,
-		workflows.StartMaintenanceName: s.StartMaintenance,
+		workflows.StartMaintenanceName: s.StartMaintenance, workflows.TakeHintsName: s.TakeHints,
 	} {
 		r.RegisterActivityWithOptions(a, activity.RegisterOptions{Name: name})
 	}
@@ -262,6 +271,7 @@ func registerWorkflows(r interface {
 		workflows.ScanWorkflowName:    workflows.ScanWorkflow,
 		workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
 		workflows.RecordWorkflowName:  workflows.RecordWorkflow,
+		workflows.HintWorkflowName:    workflows.HintWorkflow,
 	} {
 		r.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
 	}

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 )
@@ -65,7 +66,9 @@ func (s *scan) begin(ctx workflow.Context) error {
 	}
 	s.record.Number = s.round.Number
 	s.record.StorageRequests = s.round.Observed
-	s.pages = splitPages(s.round, s.args.PageSize)
+	first := s.round.First
+	s.round.First = nil // told once, not with every page
+	s.pages = hintedFirst(splitPages(s.round, s.args.PageSize), first)
 	return nil
 }
 
@@ -231,6 +234,27 @@ func splitPages(round Round, size int) []Page {
 			Count:  min(size, round.Experiments-offset),
 		})
 	}
+	return pages
+}
+
+// hintedFirst puts the pages with experiments that events named before the others.
+func hintedFirst(pages []Page, first []int) []Page {
+	if len(first) == 0 {
+		return pages
+	}
+	named := make(map[int]bool, len(first))
+	for _, number := range first {
+		named[number] = true
+	}
+	slices.SortStableFunc(pages, func(a, b Page) int {
+		switch {
+		case named[a.Number] == named[b.Number]:
+			return 0
+		case named[a.Number]:
+			return -1
+		}
+		return 1
+	})
 	return pages
 }
 

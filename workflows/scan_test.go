@@ -287,6 +287,7 @@ func newEnv(t *testing.T) *env {
 		workflows.ScanWorkflowName:    workflows.ScanWorkflow,
 		workflows.RefreshWorkflowName: workflows.RefreshWorkflow,
 		workflows.RecordWorkflowName:  workflows.RecordWorkflow,
+		workflows.HintWorkflowName:    workflows.HintWorkflow,
 	} {
 		e.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
 	}
@@ -306,6 +307,9 @@ func registerActivities(r interface {
 	for name, a := range map[string]any{
 		workflows.BeginRoundName: func(context.Context, workflows.ScanArgs) (workflows.Round, error) {
 			return workflows.Round{}, errUnexpected
+		},
+		workflows.TakeHintsName: func(context.Context, workflows.HintArgs) (workflows.HintResult, error) {
+			return workflows.HintResult{}, errUnexpected
 		},
 		workflows.ObserveName: func(context.Context, workflows.Page) (workflows.PageResult, error) {
 			return workflows.PageResult{}, errUnexpected

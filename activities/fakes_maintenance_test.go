@@ -153,7 +153,7 @@ func (w *fakeWorld) maintenance(h *fakeHeavy) *Maintenance {
 		Metrics:    &w.metrics,
 		Config: MaintenanceConfig{
 			MergeGenerations: 8, MergeBytes: 1 << 30, CompactSources: 32, CompactBytes: 1 << 30,
-			SilentFor: time.Hour, Grace: 5 * time.Minute, UnknownGrace: time.Hour, AttemptFor: 15 * time.Minute,
+			Grace: 5 * time.Minute, UnknownGrace: time.Hour, AttemptFor: 15 * time.Minute,
 		},
 	}
 }

@@ -30,7 +30,6 @@ type MaintenanceConfig struct {
 	MergeBytes       int64         // of one pass
 	CompactSources   int           // fragments of one pass
 	CompactBytes     int64         // of one pass
-	SilentFor        time.Duration // a shard written within this is not sealed
 	Grace            time.Duration // from a drain until its folders go
 	UnknownGrace     time.Duration // of folders whose drain nobody can prove
 	AttemptFor       time.Duration // after this no further pass is started in one attempt

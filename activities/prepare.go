@@ -217,7 +217,7 @@ func sealDecision(shard string, row fleet.Row, policy fleet.Policy) fleet.Decisi
 func (a *Maintenance) limits(in workflows.PrepareInput, policy fleet.Policy, row *fleet.Row) workflows.Limits {
 	c := a.Config
 	limits := workflows.Limits{
-		MergeGenerations: c.MergeGenerations, MergeBytes: c.MergeBytes, SilentFor: c.SilentFor.Milliseconds(),
+		MergeGenerations: c.MergeGenerations, MergeBytes: c.MergeBytes, SilentFor: policy.LiveWithin.Milliseconds(),
 		CompactFragments: int(policy.CompactMinFragments), CompactTargetRows: policy.RowsPerFragment(row),
 		CompactSources: c.CompactSources, CompactBytes: c.CompactBytes, CompactOptions: policy.CompactOptions(),
 		CleanupOlderThan: policy.CleanupOlderThan.Milliseconds(),

@@ -48,6 +48,7 @@ func TestARetirementIsDueByWhatIsSeenNowNotByTheRowItWasStartedFor(t *testing.T)
 	require.Equal(t, target("a"), p.Target)
 	require.Equal(t, int64(2), p.Facts.Version)
 	require.Equal(t, 2, p.Limits.CompactFragments, "the last chance to compact")
+	require.Equal(t, time.Hour.Milliseconds(), p.Limits.SilentFor, "a shard is silent when it is live no longer")
 
 	w = cold(2*time.Hour, "a")
 	p = prepare(t, w.maintenance(nil), workflows.ActionRetire, nil)

@@ -21,7 +21,7 @@ import (
 // cold makes everything cold at once and graces short.
 func cold() []string {
 	return []string{
-		"MAINTENANCE=on", "STATS_COLD_RETIRE_SECS=1", "SEAL_SILENT_FOR=1s", "LIVE_WITHIN=1s", "GENERATION_GRACE_SECS=0",
+		"MAINTENANCE=on", "STATS_COLD_RETIRE_SECS=1", "LIVE_WITHIN=1s", "GENERATION_GRACE_SECS=0",
 		// Nothing by itself: each test starts what it looks at.
 		"RETIRE_BUDGET=0", "MERGE_BUDGET=0", "COMPACT_BUDGET=0",
 	}

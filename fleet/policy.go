@@ -34,7 +34,7 @@ type Policy struct {
 	CooldownAfter       int64  // failures in a row; 0 = never
 	CooldownBase        time.Duration
 	CooldownMax         time.Duration
-	LiveWithin          time.Duration // a shard written within this is live
+	LiveWithin          time.Duration // a shard written within this is live: else it is merged and sealed as one without a writer
 }
 
 // DefaultPolicy maintains everything as lance-context does and retires after a week.

@@ -70,7 +70,8 @@ func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenanceP
 }
 
 func (s *Server) sealPlan(ctx context.Context, plan MaintenancePlan, t target, r asked) (MaintenancePlan, error) {
-	sealed, err := s.inspect.PreviewSeal(ctx, lance.SealSpec{URI: t.exp.URI, Shard: r.Shard, SilentFor: s.silentFor, AllowUnknown: r.AllowUnknown})
+	policy, _ := s.policies.For(t.exp.ID)
+	sealed, err := s.inspect.PreviewSeal(ctx, lance.SealSpec{URI: t.exp.URI, Shard: r.Shard, SilentFor: policy.LiveWithin, AllowUnknown: r.AllowUnknown})
 	if err != nil {
 		return plan, fmt.Errorf("looking at shard %s of %s: %w", r.Shard, t.exp.ID, err)
 	}

@@ -282,7 +282,7 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	p := parts{
 		snapshots: store, lookup: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store},
 		observer: store, inspect: store, steer: tempo,
-		policies: fleet.Policies{Default: fleet.DefaultPolicy()}, budgets: fleet.DefaultBudgets(), silentFor: time.Hour, fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
+		policies: fleet.Policies{Default: fleet.DefaultPolicy()}, budgets: fleet.DefaultBudgets(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
 		now: func() time.Time { return testNow }, log: slog.New(slog.DiscardHandler),
 	}
 	for _, o := range options {

@@ -34,7 +34,6 @@ type Server struct {
 	build     string
 	policies  fleet.Policies
 	budgets   fleet.Budgets
-	silentFor time.Duration
 	now       func() time.Time
 	log       *slog.Logger
 	feed      *feed
@@ -68,7 +67,6 @@ type parts struct {
 	steer     steering
 	policies  fleet.Policies
 	budgets   fleet.Budgets
-	silentFor time.Duration // before a shard's stranded entries may be replayed
 	fleet     string
 	dataDir   string
 	build     string
@@ -89,7 +87,7 @@ func newServer(config Config, p parts) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, budgets: p.budgets, silentFor: p.silentFor, now: p.now, log: p.log,
+		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, budgets: p.budgets, now: p.now, log: p.log,
 		inspect: p.inspect, journal: p.journal, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
 		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),

@@ -29,7 +29,6 @@ type Deps struct {
 	Fleet     string
 	Policies  fleet.Policies // in force: where maintenance is off they say so
 	Budgets   fleet.Budgets
-	SilentFor time.Duration    // without a write before stranded entries are replayed
 	Authorise Authorise        // nil = whoever reaches the address may do everything
 	Now       func() time.Time // nil = the clock
 	Log       *slog.Logger     // nil = the default one
@@ -64,7 +63,7 @@ func New(d Deps) (*Server, error) {
 	p := parts{
 		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, rounds: d.Browser.Rounds,
 		ledger: d.Browser.Ledger, journal: d.Browser.Journal,
-		policies: d.Policies, budgets: d.Budgets, silentFor: d.SilentFor, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
+		policies: d.Policies, budgets: d.Budgets, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
 	}
 	if d.Reader != nil {
 		p.observer, p.inspect = demand{d.Reader, d.Policies.Default.TargetRows}, d.Reader

@@ -37,7 +37,6 @@ type Config struct {
 	MergeBytes             int64          // of one pass
 	CompactFragments       int            // read by one pass
 	CompactBytes           int64          // read by one pass
-	SilentFor              time.Duration  // without a write before a shard's stranded entries are replayed
 	GenerationGrace        time.Duration  // GENERATION_GRACE_SECS: from a merge until the folders it emptied go
 	HeavySlots             int            // heavy steps at once, per worker: so many merges, as many compactions, as many checks
 	ChildMemory            int64          // bytes that a heavy step may use; 0 = not watched
@@ -67,7 +66,6 @@ func DefaultConfig() Config {
 		MergeBytes:             1 << 30,
 		CompactFragments:       32,
 		CompactBytes:           1 << 30,
-		SilentFor:              time.Hour,
 		GenerationGrace:        5 * time.Minute,
 		HeavySlots:             1,
 		ChildMemory:            4 << 30,
@@ -94,6 +92,7 @@ const (
 	mostFragments   = 10_000
 	leastBytes      = 1 << 20
 	leastMemory     = 64 << 20
+	longestLive     = 30 * 24 * time.Hour
 	longestHistory  = 90 * 24 * time.Hour
 	keepVersions    = 2
 	attemptFor      = 15 * time.Minute // half of the time after which Temporal gives an attempt up
@@ -190,7 +189,7 @@ func (c Config) validateMaintenance() []error {
 	}
 	number("STATS_MAINTENANCE_EVERY_N_SCANS", int64(c.MaintenanceEveryNScans), 0, 10_000)
 	duration("STATS_HISTORY_TTL_SECS", c.StatsHistory, longestHistory)
-	duration("SEAL_SILENT_FOR", c.SilentFor, 30*24*time.Hour)
+	duration("LIVE_WITHIN", c.Policies.Default.LiveWithin, longestLive)
 	duration("GENERATION_GRACE_SECS", c.GenerationGrace, 24*time.Hour)
 	return errs
 }
@@ -242,7 +241,6 @@ func (c Config) maintenance() activities.MaintenanceConfig {
 		MergeBytes:       c.MergeBytes,
 		CompactSources:   c.CompactFragments,
 		CompactBytes:     c.CompactBytes,
-		SilentFor:        c.SilentFor,
 		Grace:            c.GenerationGrace,
 		UnknownGrace:     graces * c.GenerationGrace,
 		AttemptFor:       attemptFor,

@@ -105,7 +105,8 @@ func (c *devCommand) settings(place devPlace) (worker.Config, error) {
 	return c.config(c.data(place), c.ScanInterval, func(config *worker.Config) error {
 		err := c.into(config, c.policyFlags, c.maintains(place))
 		if place.demo {
-			config.GenerationGrace, config.SilentFor = min(config.GenerationGrace, demoGrace), min(config.SilentFor, demoSilent)
+			live := &config.Policies.Default.LiveWithin
+			config.GenerationGrace, *live = min(config.GenerationGrace, demoGrace), min(*live, demoSilent)
 		}
 		return err
 	})

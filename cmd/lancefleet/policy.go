@@ -24,7 +24,7 @@ type policyFlags struct {
 	TargetBytesPerFragment byteSize    `help:"Wanted size of a fragment: where rows are wide it has fewer of them." default:"1GiB" env:"TARGET_BYTES_PER_FRAGMENT,COMPACTION_MAX_BYTES_PER_FILE"`
 	CleanupOlderThan       seconds     `help:"Versions of experiments that are older go when they are optimized, except those that a tag or branch holds; 0 = never: history is the user's." default:"0" env:"CLEANUP_OLDER_THAN"`
 	LiveShards             string      `help:"merge or leave: what to do with shards that were written within --live-within." enum:"merge,leave" default:"merge" env:"LIVE_SHARDS"`
-	LiveWithin             seconds     `help:"A shard that was written within this is live." default:"1h" env:"LIVE_WITHIN"`
+	LiveWithin             seconds     `help:"A shard that was written within this is live; one that was not is taken to have lost its writer, and what that left unflushed is replayed." default:"1h" env:"LIVE_WITHIN"`
 	QuietWindow            quietWindow `help:"Time of day in which no maintenance starts, UTC, such as 22:00-06:00; unset: none." env:"QUIET_WINDOW" placeholder:"FROM-TO"`
 	CooldownAfterFailures  atLeastZero `help:"Failures in a row after which a kind of maintenance rests; 0 = never." default:"3" env:"COOLDOWN_AFTER_FAILURES,TASK_COOLDOWN_AFTER_FAILURES"`
 	CooldownBase           seconds     `help:"How long it rests then; doubled with every further failure." default:"10m" env:"COOLDOWN_BASE,TASK_COOLDOWN_BASE_SECS"`
@@ -32,7 +32,7 @@ type policyFlags struct {
 	MergeBudget            atLeastZero `help:"Merges that one round may start." default:"50" env:"MERGE_BUDGET"`
 	CompactBudget          atLeastZero `help:"Compactions that one round may start." default:"50" env:"COMPACT_BUDGET"`
 	RetireBudget           atLeastZero `help:"Retirements that one round may start." default:"50" env:"RETIRE_BUDGET"`
-	SealSilentFor          seconds     `help:"Stranded WAL entries of a shard are replayed when it was not written for so long." default:"1h" env:"SEAL_SILENT_FOR"`
+	SealSilentFor          folded      `name:"seal-silent-for" help:"One setting with --live-within now: refused." hidden:"" into:"--live-within (LIVE_WITHIN)" env:"SEAL_SILENT_FOR"`
 	Overrides              overrides   `help:"What differs for some experiments: a list of mappings, best kept in the file; see docs/configuration.md." env:"OVERRIDES" placeholder:"YAML"`
 }
 
@@ -61,6 +61,19 @@ func (f policyFlags) policies(maintain bool) (fleet.Policies, error) {
 
 func (f policyFlags) budgets() fleet.Budgets {
 	return fleet.Budgets{Merge: int(f.MergeBudget), Compact: int(f.CompactBudget), Retire: int(f.RetireBudget)}
+}
+
+// folded is a setting of earlier versions that another one stands for now. Giving it
+// is refused: left alone it would say something that nobody acts by.
+type folded struct{}
+
+// Decode names the setting to use.
+func (folded) Decode(ctx *kong.DecodeContext) error {
+	token, err := ctx.Scan.PopValue("value")
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%q: it is one setting with %s now: give that", fmt.Sprint(token.Value), ctx.Value.Tag.Get("into"))
 }
 
 // atLeastZero is a count.

@@ -171,3 +171,24 @@ func TestSettingsWithoutEffectAreTold(t *testing.T) {
 	require.Contains(t, said.String(), "COMPACTION_INTERVAL_SECS")
 	require.NotContains(t, said.String(), "MERGE_WAL_INTERVAL_SECS")
 }
+
+// One setting says when a shard has lost its writer: what a page promises about
+// unflushed entries is what the worker does.
+func TestWhatIsLiveAndWhatIsSilentIsOneSetting(t *testing.T) {
+	clean(t)
+	t.Setenv("LIVE_WITHIN", "90s")
+	require.Equal(t, 90*time.Second, policiesOf(t).Default.LiveWithin)
+
+	for name, give := range map[string]func(t *testing.T) []string{
+		"flag":     func(*testing.T) []string { return []string{"--seal-silent-for", "1h"} },
+		"variable": func(t *testing.T) []string { t.Setenv("SEAL_SILENT_FOR", "1h"); return nil },
+		"file":     func(t *testing.T) []string { return []string{"--config", writeFile(t, "seal-silent-for: 1h\n")} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, command := range []string{"worker", "web", "dev"} {
+				_, err := parse(t, append([]string{command}, give(t)...)...)
+				require.ErrorContains(t, err, "LIVE_WITHIN", command)
+			}
+		})
+	}
+}

@@ -30,7 +30,6 @@ func (f maintenanceFlags) into(config *worker.Config, p policyFlags, maintain bo
 	}
 	config.Maintenance, config.Policies, config.Budgets = maintain, policies, p.budgets()
 	config.TargetRows = policies.Default.TargetRows
-	config.SilentFor = time.Duration(p.SealSilentFor)
 	config.MergeGenerations, config.MergeBytes = int(f.MergeMaxGenerations), int64(f.MergeMaxBytes)
 	config.CompactFragments, config.CompactBytes = int(f.CompactMaxSourceFragments), int64(f.CompactMaxBytes)
 	config.GenerationGrace, config.HeavySlots, config.ChildMemory = time.Duration(f.GenerationGrace), int(f.HeavySlots), int64(f.ChildMemory)

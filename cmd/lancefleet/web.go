@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -77,7 +76,7 @@ func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if settings.Policies, err = c.policies(c.on()); err != nil {
 		return err
 	}
-	settings.Budgets, settings.SilentFor = c.budgets(), time.Duration(c.SealSilentFor)
+	settings.Budgets = c.budgets()
 	config, err := c.webConfig()
 	if err != nil {
 		return err
@@ -152,7 +151,7 @@ func newWebServer(p webParts) (*web.Server, error) {
 	server, err := web.New(web.Deps{
 		Config: p.config, Browser: browser, Reader: p.reader, Control: steer, Metrics: p.metrics,
 		Version: version, DataDir: dataDir, Fleet: fleetName, Log: p.log,
-		Policies: p.settings.Policies, Budgets: p.settings.Budgets, SilentFor: p.settings.SilentFor,
+		Policies: p.settings.Policies, Budgets: p.settings.Budgets,
 	})
 	if err != nil {
 		return nil, usageError{err}

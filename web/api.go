@@ -1,6 +1,10 @@
 package web
 
-import "lancefleet/fleet"
+import (
+	"net/http"
+
+	"lancefleet/fleet"
+)
 
 // Summary is one experiment in a list. The first ten fields are lance-context's
 // with its meaning. Times are unix milliseconds, sizes bytes. Unknown is null,
@@ -242,6 +246,7 @@ type ErrorBody struct { //nolint:errname // it is a body first, and part of the 
 	Message    string   `json:"error" doc:"What went wrong, in words"`
 	Candidates []string `json:"candidates,omitempty" doc:"With 409: what the name could mean"`
 	status     int
+	header     http.Header
 }
 
 // Error says what went wrong.

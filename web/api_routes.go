@@ -39,8 +39,12 @@ func (s *Server) routeAPI() {
 	handle(s, Read, op(http.MethodGet, "/status", "get-status", "This server and its fleet at a glance"), s.getStatus, api)
 
 	s.get(Open, apiPrefix+"/openapi.json", func(c echo.Context) error { return c.JSON(http.StatusOK, api.OpenAPI()) })
-	s.get(Read, apiPrefix+"/metrics", s.serveMetrics)
-	s.get(Read, "/metrics", s.serveMetrics)
+	counting := Read
+	if s.config.OpenMetrics {
+		counting = Open
+	}
+	s.get(counting, apiPrefix+"/metrics", s.serveMetrics)
+	s.get(counting, "/metrics", s.serveMetrics)
 	s.get(Open, "/healthz", func(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) })
 	s.get(Open, "/readyz", s.serveReadiness)
 }
@@ -81,6 +85,12 @@ func (s *Server) get(access Access, path string, h echo.HandlerFunc) {
 // post registers a route that changes something.
 func (s *Server) post(path string, h echo.HandlerFunc) {
 	s.access[http.MethodPost+" "+path] = Operate
+	s.echo.POST(path, h)
+}
+
+// open registers a route that changes nothing of the fleet: logging in and out.
+func (s *Server) open(path string, h echo.HandlerFunc) {
+	s.access[http.MethodPost+" "+path] = Open
 	s.echo.POST(path, h)
 }
 

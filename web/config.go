@@ -16,9 +16,24 @@ import (
 type Config struct {
 	// Addr is host:port to listen on.
 	Addr string
-	// Insecure allows an address that others can reach. There are no accounts:
-	// whoever reaches it can pause the fleet and start rounds.
+	// Insecure allows an address that others can reach without tokens: whoever
+	// reaches it can pause the fleet and have experiments rewritten.
 	Insecure bool
+	// Tokens are NAME:ROLE:SECRET, with commas or line ends between. With any, here
+	// or in the file, nothing is shown to and done for those who have none.
+	Tokens string
+	// TokensFile has such lines. It is read again when it changes.
+	TokensFile string
+	// SessionTime is how long a browser stays logged in.
+	SessionTime time.Duration
+	// OpenMetrics shows /metrics without a token.
+	OpenMetrics bool
+	// TrustedProxies are addresses and networks whose X-Forwarded-For is believed.
+	TrustedProxies []string
+	// StorageReads is how often a client may, within a minute, ask for what makes
+	// this server look at storage: observations on demand, verifications, dry runs,
+	// searches beyond the table. Half of it at once. 0 = as often as it likes.
+	StorageReads int
 	// AllowedHosts are names a proxy in front may send as Host, besides the
 	// loopback names.
 	AllowedHosts []string
@@ -37,6 +52,8 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Addr:              "127.0.0.1:8090",
+		SessionTime:       12 * time.Hour,
+		StorageReads:      120,
 		RefreshEvery:      2 * time.Second,
 		Prices:            fleet.DefaultPriceSheet(),
 		TemporalNamespace: "default",
@@ -52,8 +69,11 @@ func (c Config) Validate() error {
 	if c.RefreshEvery < 100*time.Millisecond {
 		return fmt.Errorf("refresh interval %s: at least 100ms is allowed", c.RefreshEvery)
 	}
-	if !isLoopback(host) && !c.Insecure {
+	if !isLoopback(host) && !c.Insecure && c.Tokens == "" && c.TokensFile == "" {
 		return fmt.Errorf("http address %q: %w", c.Addr, ErrNotLoopback)
+	}
+	if err := c.ValidateAccess(); err != nil {
+		return err
 	}
 	for _, name := range c.AllowedHosts {
 		if _, err := netip.ParseAddr(name); err != nil && !hostName.MatchString(name) {
@@ -78,9 +98,36 @@ func (c Config) validateLinks() error {
 	return nil
 }
 
+// ValidateAccess refuses what would let nobody in, or everybody.
+func (c Config) ValidateAccess() error {
+	tokens, err := c.allTokens()
+	if err != nil {
+		return err
+	}
+	if c.Tokens != "" && len(tokens) == 0 {
+		return errors.New("tokens: there is none in them")
+	}
+	if c.SessionTime < time.Minute || c.SessionTime > longestSession {
+		return fmt.Errorf("session time %s: 1m to %s is allowed", c.SessionTime, longestSession)
+	}
+	if c.StorageReads < 0 {
+		return fmt.Errorf("storage reads %d: 0 and more are allowed", c.StorageReads)
+	}
+	if _, err := newAddresses(c.TrustedProxies); err != nil {
+		return fmt.Errorf("trusted proxies: addresses and networks as 10.0.0.0/8 are allowed: %w", err)
+	}
+	return nil
+}
+
+const longestSession = 30 * 24 * time.Hour
+
+func (c Config) storageReads() allowance {
+	return allowance{atOnce: max(c.StorageReads/2, 1), aMinute: c.StorageReads}
+}
+
 // ErrNotLoopback refuses to serve others without protection.
-var ErrNotLoopback = errors.New("others could reach it and there are no accounts yet; " +
-	"use 127.0.0.1 behind an authenticating proxy, or say explicitly that it may be insecure")
+var ErrNotLoopback = errors.New("others could reach it and there are no tokens; " +
+	"use 127.0.0.1, give it tokens, or say explicitly that it may be insecure")
 
 // isLoopback is true for names and addresses only this machine can reach.
 func isLoopback(host string) bool {

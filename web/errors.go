@@ -16,6 +16,21 @@ func refuse(status int, message string) *ErrorBody {
 	return &ErrorBody{Message: message, status: status}
 }
 
+// with adds a header to the answer.
+func (e *ErrorBody) with(name, value string) *ErrorBody {
+	e.GetHeaders().Set(name, value)
+	return e
+}
+
+// GetHeaders are what the answer says besides its body; huma asks for them, and adds
+// to them.
+func (e *ErrorBody) GetHeaders() http.Header {
+	if e.header == nil {
+		e.header = http.Header{}
+	}
+	return e.header
+}
+
 // statusOfClass says what a class of the native library means to a caller. 404 is
 // kept for names that no source knows.
 func statusOfClass(class string) int {

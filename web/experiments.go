@@ -231,7 +231,7 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestPoll)
 	defer cancel()
-	result, err := s.steer.Refresh(ctx, t.exp.ID, author(by))
+	result, err := s.steer.Refresh(ctx, t.exp.ID, author(ctx, by))
 	if err != nil {
 		return Rescanned{}, uncertain("refreshing "+t.exp.String(), err)
 	}

@@ -127,7 +127,7 @@ func (s *Server) start(ctx context.Context, name string, r asked) (MaintenanceSt
 	if !v.start {
 		return MaintenanceStarted{}, refuse(http.StatusConflict, refusedWords(r.action, t.exp.ID, v, s.now().UnixMilli()))
 	}
-	r.ID, r.By, r.Why = t.exp.ID, author(r.By), line(r.Why)
+	r.ID, r.By, r.Why = t.exp.ID, author(ctx, r.By), line(r.Why)
 	ctx, cancel := context.WithTimeout(ctx, 2*temporalTimeout)
 	defer cancel()
 	started, err := s.steer.Maintain(ctx, r.action, r.MaintenanceRequest)

@@ -26,8 +26,8 @@ var staticFiles embed.FS
 
 // pages holds the parsed templates and the files they load.
 type pages struct {
-	list, experiment, act, rounds, failure *template.Template
-	files                                  map[string]asset
+	list, experiment, act, rounds, login, failure *template.Template
+	files                                         map[string]asset
 }
 
 type asset struct {
@@ -42,7 +42,7 @@ func loadPages() (*pages, error) {
 		return nil, err
 	}
 	for name, into := range map[string]**template.Template{
-		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds, "error": &p.failure,
+		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds, "login": &p.login, "error": &p.failure,
 	} {
 		t, err := template.New("layout").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html")
 		if err != nil {
@@ -193,6 +193,11 @@ type chrome struct {
 	Banners    []banner
 	Done       string // what a form just did
 	Problem    string // what a form could not do
+	Shut       bool   // whoever sends this is not known: the page says nothing of the fleet
+	Who        string // logged in or by token; "" = tokens are not asked for
+	Role       Role
+	Leave      bool // a session, which can be ended
+	CanOperate bool // buttons that change something would be obeyed
 }
 
 type banner struct {
@@ -204,8 +209,13 @@ type banner struct {
 }
 
 func (s *Server) chrome(c echo.Context, m moment, page, title string) chrome {
+	who := callerOf(c.Request().Context())
+	if who.role == "" {
+		return chrome{Title: title, Page: page, Shut: true, RequestID: requestID(c.Request().Context()), Now: s.now().UnixMilli()}
+	}
 	status := s.status(m)
 	return chrome{
+		Who: who.name, Role: who.role, Leave: who.session != nil, CanOperate: who.role.may(Operate),
 		Title: title, Page: page, Fleet: s.fleet, DataDir: s.dataDir, Build: s.build, TemporalUI: s.config.TemporalUI,
 		RequestID: requestID(c.Request().Context()), Now: status.Now, Status: status,
 		Banners: banners(m, status), Done: done[c.QueryParam("done")],
@@ -291,6 +301,9 @@ func (s *Server) routePages() {
 	s.post("/rounds/pause", s.pauseForm)
 	s.post("/rounds/resume", s.resumeForm)
 	s.post("/rounds/start", s.startForm)
+	s.get(Open, "/login", s.loginPage)
+	s.open("/login", s.loginForm)
+	s.open("/logout", s.logoutForm)
 	s.get(Open, "/static/:file", s.serveFile)
 	s.get(Open, "/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, "/static/favicon.svg") })
 }
@@ -318,7 +331,8 @@ type failurePage struct {
 func (s *Server) errorPage(c echo.Context, e *ErrorBody) {
 	headings := map[int]string{
 		http.StatusNotFound: "Not found", http.StatusConflict: "Which one?", http.StatusServiceUnavailable: "Not available now",
-		http.StatusBadRequest: "Not a name", http.StatusForbidden: "Refused",
+		http.StatusBadRequest: "Not a name", http.StatusForbidden: "Refused", http.StatusUnauthorized: "Who is there?",
+		http.StatusTooManyRequests: "Too often",
 	}
 	p := failurePage{
 		chrome:  s.chrome(c, s.feed.moment(), "", or(headings[e.status], "Error")),

@@ -105,6 +105,16 @@ func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, er
 // longestShow bounds how long an answer waits for this server to show what it tells.
 const longestShow = 5 * time.Second
 
+// AwaitShown waits until the pages show a version of the table, or any if none is
+// named. Storage that does not answer holds up nothing.
+func (s *Server) AwaitShown(ctx context.Context, version *uint64) {
+	var least uint64
+	if version != nil {
+		least = *version
+	}
+	s.untilShown(ctx, least)
+}
+
 // untilShown looks at storage now, so that a list asked for after the answer has
 // what the round committed. Where storage does not answer, the answer goes out anyway.
 func (s *Server) untilShown(ctx context.Context, version uint64) moment {
@@ -142,7 +152,7 @@ func (s *Server) scan(ctx context.Context, request RescanRequest) (Started, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestPoll)
 	defer cancel()
-	started, err := s.steer.Scan(ctx, request.Full, request.Next, author(request.By))
+	started, err := s.steer.Scan(ctx, request.Full, request.Next, author(ctx, request.By))
 	if err != nil {
 		return Started{}, uncertain("starting a round", err)
 	}

@@ -33,7 +33,7 @@ func (s *Server) showRounds(c echo.Context, status int, problem, reason string) 
 	p := roundsContent{chrome: s.chrome(c, m, "rounds", "Rounds"), List: list, Reason: reason}
 	p.Problem = problem
 	p.Paused = m.schedule != nil && m.schedule.Paused
-	p.Steerable = m.temporalProblem == "" && m.schedule != nil && m.schedule.Exists
+	p.Steerable = p.CanOperate && m.temporalProblem == "" && m.schedule != nil && m.schedule.Exists
 	if list.Offset > 0 {
 		p.Newer = "/rounds?offset=" + strconv.Itoa(max(list.Offset-roundsPerPage, 0))
 	}

@@ -65,8 +65,8 @@ func (r steerRequest) doing() string {
 	return "resuming rounds"
 }
 
-func (r steerRequest) checked() (steerRequest, error) {
-	r.by, r.reason = author(r.by), line(r.reason)
+func (r steerRequest) checked(ctx context.Context) (steerRequest, error) {
+	r.by, r.reason = author(ctx, r.by), line(r.reason)
 	if r.paused && r.reason == "" {
 		return r, refuse(http.StatusUnprocessableEntity, "reason: say why, it is shown on every page while rounds are paused")
 	}
@@ -80,7 +80,7 @@ func (r steerRequest) checked() (steerRequest, error) {
 // the pages show from then on. What took effect is never told as failed: where the
 // state can't be read back, the answer is what was asked for, with a warning.
 func (s *Server) setPaused(ctx context.Context, r steerRequest) (Schedule, error) {
-	r, err := r.checked()
+	r, err := r.checked(ctx)
 	if err != nil {
 		return Schedule{}, err
 	}
@@ -152,11 +152,17 @@ func line(s string) string {
 	return strings.Join(strings.Fields(clean), " ")
 }
 
-// author is who asked; nobody said is said.
-func author(by string) string {
+// author is who asked: the name of the token where there is one, with what somebody
+// typed behind it. Nobody said is said.
+func author(ctx context.Context, by string) string {
 	by = line(by)
-	if by == "" {
+	switch name := callerOf(ctx).name; {
+	case name == "" && by == "":
 		return "somebody over HTTP"
+	case name != "" && (by == "" || by == name):
+		return name
+	case name != "":
+		by = name + " (" + by + ")"
 	}
 	if len(by) > 100 {
 		by = strings.ToValidUTF8(by[:100], "")

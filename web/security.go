@@ -41,7 +41,8 @@ func (s *Server) protect(next http.Handler) http.Handler {
 	sameOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, refuse(http.StatusForbidden, "refused: the request came from another site"))
 	}))
-	h := sameOrigin.Handler(next)
+	h := s.recognise(next)
+	h = sameOrigin.Handler(h)
 	h = s.checkHost(h)
 	h = limitBody(h)
 	h = s.recoverPanics(h)
@@ -143,6 +144,9 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 // writeError answers outside of pages and API handlers.
 func writeError(w http.ResponseWriter, e *ErrorBody) {
 	w.Header().Set("Content-Type", "application/json")
+	for name := range e.header {
+		w.Header().Set(name, e.header.Get(name))
+	}
 	w.WriteHeader(e.status)
 	if err := json.NewEncoder(w).Encode(e); err != nil {
 		return // the client is gone

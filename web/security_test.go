@@ -30,6 +30,9 @@ var everyRoute = []struct {
 	{"POST", "/rounds/pause", "/rounds/pause", "reason=x", Operate},
 	{"POST", "/rounds/resume", "/rounds/resume", "", Operate},
 	{"POST", "/rounds/start", "/rounds/start", "", Operate},
+	{"GET", "/login", "/login", "", Open},
+	{"POST", "/login", "/login", "token=" + lookSecret, Open},
+	{"POST", "/logout", "/logout", "", Open},
 	{"GET", "/static/:file", "/static/style.css", "", Open},
 	{"GET", "/favicon.ico", "/favicon.ico", "", Open},
 	{"GET", "/healthz", "/healthz", "", Open},
@@ -96,7 +99,7 @@ func TestEveryRegisteredRouteIsListedHere(t *testing.T) {
 	for _, r := range everyRoute {
 		listed = append(listed, r.method+" "+r.path)
 		require.Equal(t, r.access, b.access[r.method+" "+r.path], "%s %s", r.method, r.path)
-		require.Equal(t, r.method == "POST", r.access == Operate, "what changes something is a POST: %s", r.path)
+		require.Equal(t, r.method == "POST" && r.path != "/login" && r.path != "/logout", r.access == Operate, "what changes something is a POST: %s", r.path)
 	}
 	for _, r := range b.echo.Routes() {
 		registered = append(registered, r.Method+" "+r.Path)
@@ -155,7 +158,7 @@ func TestAnotherSiteCanPostNothing(t *testing.T) {
 
 func TestOurOwnPagesAndProgramsCanPost(t *testing.T) {
 	for _, r := range everyRoute {
-		if r.method != "POST" {
+		if r.access != Operate {
 			continue
 		}
 		for _, headers := range [][]string{nil, {"Sec-Fetch-Site", "same-origin"}, {"Origin", "http://127.0.0.1:8090"}} {

@@ -44,6 +44,9 @@ type Server struct {
 	steer     steering // nil = no Temporal
 	rounds    rounds
 	authorise Authorise
+	gate      *gate
+	reads     *limits                    // of what goes to storage because somebody asks, by client
+	address   func(*http.Request) string // of a client
 	metrics   http.Handler
 	measured  func(method, route string, status int, took time.Duration)
 
@@ -86,10 +89,19 @@ func newServer(config Config, p parts) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	gate, err := newGate(config, p.now, p.log)
+	if err != nil {
+		return nil, err
+	}
+	address, err := newAddresses(config.TrustedProxies)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
 		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, budgets: p.budgets, now: p.now, log: p.log,
 		inspect: p.inspect, journal: p.journal, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
+		gate: gate, address: address, reads: newLimits(config.storageReads(), p.now),
 		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),
 		feed: &feed{
 			snapshots: p.snapshots, rounds: p.rounds, ledger: p.ledger, journal: p.journal, steer: p.steer, policies: p.policies, now: p.now,
@@ -117,7 +129,12 @@ func (s *Server) route() {
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Run keeps the data in memory new until the context ends.
-func (s *Server) Run(ctx context.Context) { s.feed.run(ctx) }
+func (s *Server) Run(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { s.gate.watch(ctx) })
+	both.Go(func() { s.feed.run(ctx) })
+	both.Wait()
+}
 
 // Serve answers requests on the listener, and keeps the data new, until the
 // context ends. Long polls end with the context.
@@ -211,6 +228,9 @@ func (s *Server) answerError(err error, c echo.Context) {
 		return
 	}
 	body := s.explain(c.Request().Context(), err)
+	for name := range body.header {
+		c.Response().Header().Set(name, body.header.Get(name))
+	}
 	if isAPI(c.Request().URL.Path) {
 		_ = c.JSON(body.status, body) // the client may be gone
 		return
@@ -262,8 +282,8 @@ func handle[I, O any](s *Server, access Access, op huma.Operation, h func(contex
 		if err == nil {
 			return out, nil
 		}
-		var se huma.HeadersError
-		if errors.As(err, &se) {
+		var unchanged huma.StatusError
+		if errors.As(err, &unchanged) && unchanged.GetStatus() == http.StatusNotModified {
 			return nil, err
 		}
 		return nil, s.explain(ctx, err)

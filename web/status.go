@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -41,10 +42,22 @@ func (s *Server) status(m moment) Status {
 // the browser goes on working without it.
 func (s *Server) serveReadiness(c echo.Context) error {
 	r := readiness(s.feed.moment())
+	if callerOf(c.Request().Context()).role == "" {
+		r = r.neutral()
+	}
 	if !r.Ready {
 		return c.JSON(http.StatusServiceUnavailable, r)
 	}
 	return c.JSON(http.StatusOK, r)
+}
+
+// neutral says what is missing and not why: the reasons name buckets and hosts.
+func (r Readiness) neutral() Readiness {
+	for i, missing := range r.Missing {
+		what, _, _ := strings.Cut(missing, ":")
+		r.Missing[i] = what + ": not available"
+	}
+	return r
 }
 
 func readiness(m moment) Readiness {

@@ -19,7 +19,7 @@ import (
 // clientFlags say which server answers.
 type clientFlags struct {
 	Server string `help:"Base address of lancefleet's web server." default:"${server}" env:"LANCEFLEET_SERVER" placeholder:"URL"`
-	Token  string `help:"Sent as a bearer token, for a proxy that asks for one." env:"LANCEFLEET_TOKEN"`
+	Token  string `help:"Sent as a bearer token: the secret of one of the server's tokens, or what a proxy in front asks for." env:"LANCEFLEET_TOKEN"`
 	JSON   bool   `name:"json" help:"Print one JSON document and nothing else on stdout, field names as in the API."`
 }
 
@@ -170,6 +170,9 @@ func refusal(answer *http.Response, text []byte) error {
 	}
 	if len(body.Candidates) > 0 && !strings.Contains(body.Message, body.Candidates[0]) {
 		body.Message += ": " + strings.Join(body.Candidates, ", ")
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		body.Message += " (--token, LANCEFLEET_TOKEN)"
 	}
 	return &apiError{status: answer.StatusCode, message: body.Message, ambiguous: len(body.Candidates) > 0}
 }

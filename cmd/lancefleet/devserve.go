@@ -43,7 +43,7 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return w.Run(ctx) })
 	group.Go(func() error { return pages.Serve(ctx, d.web) })
-	group.Go(func() error { return d.firstRound(ctx, control.New(client, workflows.Names{Fleet: d.Fleet})) })
+	group.Go(func() error { return d.firstRound(ctx, control.New(client, workflows.Names{Fleet: d.Fleet}), pages) })
 	return group.Wait()
 }
 
@@ -77,9 +77,9 @@ func (d *devFleet) connect(ctx context.Context, m *metrics.Metrics) (client.Clie
 // firstRound runs a round at once, also when the schedule is paused, and says so
 // when it is done. A round that fails is told and tried again: the data may be
 // mended while dev runs.
-func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error {
+func (d *devFleet) firstRound(ctx context.Context, steer *control.Control, pages *web.Server) error {
 	for {
-		err := d.oneRound(ctx, steer)
+		err := oneRound(ctx, steer, pages)
 		switch {
 		case err == nil:
 			_, err = fmt.Fprintf(d.io.out, "ready: http://%s\n", d.web.Addr())
@@ -99,7 +99,7 @@ func (d *devFleet) firstRound(ctx context.Context, steer *control.Control) error
 }
 
 // oneRound ends when the pages show what it found.
-func (d *devFleet) oneRound(ctx context.Context, steer *control.Control) error {
+func oneRound(ctx context.Context, steer *control.Control, pages *web.Server) error {
 	started, err := steer.StartScanAfterNow(ctx, false, "lancefleet dev")
 	if err != nil {
 		return err
@@ -108,9 +108,6 @@ func (d *devFleet) oneRound(ctx context.Context, steer *control.Control) error {
 	if err != nil {
 		return err
 	}
-	pages, err := clientFlags{Server: "http://" + d.web.Addr().String()}.api()
-	if err != nil {
-		return err
-	}
-	return pages.waitShown(ctx, web.Round{RoundRecord: record})
+	pages.AwaitShown(ctx, record.CommittedVersion)
+	return ctx.Err()
 }

@@ -24,8 +24,29 @@ type httpFlags struct {
 	HTTPAddr     string   `name:"http-addr" help:"host:port of pages and API. Unset: MASTER_HOST and MASTER_PORT, else 127.0.0.1:8090." env:"HTTP_ADDR"`
 	MasterHost   string   `help:"Host part of --http-addr, lance-context's name." hidden:"" env:"MASTER_HOST" default:"127.0.0.1"`
 	MasterPort   string   `help:"Port of --http-addr, lance-context's name." hidden:"" env:"MASTER_PORT" default:"8090"`
-	Insecure     bool     `help:"Allow an address that others can reach. There are no accounts: they can pause the fleet and start rounds." env:"LANCEFLEET_INSECURE"`
+	Insecure     bool     `help:"Allow an address that others can reach without tokens: whoever reaches it can pause the fleet and have experiments rewritten." env:"LANCEFLEET_INSECURE"`
 	AllowedHosts []string `help:"Names that a proxy in front sends as Host." env:"ALLOWED_HOSTS"`
+	accessFlags
+}
+
+// accessFlags say who may look and who may act.
+type accessFlags struct {
+	TokensFile     string   `help:"File of tokens, NAME:ROLE:SECRET a line, ROLE viewer or operator. With any, here or in LANCEFLEET_TOKENS, nobody gets in without. Read again when it changes." env:"LANCEFLEET_TOKENS_FILE" placeholder:"FILE"`
+	Tokens         string   `help:"Tokens themselves; meant for the variable, as others can read a command line." hidden:"" env:"LANCEFLEET_TOKENS"`
+	SessionTime    seconds  `help:"How long a browser stays logged in." default:"12h" env:"SESSION_TIME"`
+	OpenMetrics    bool     `help:"Show /metrics without a token." env:"OPEN_METRICS"`
+	TrustedProxies []string `help:"Addresses and networks of proxies whose X-Forwarded-For is believed." env:"TRUSTED_PROXIES"`
+	StorageReads   int      `name:"storage-reads-per-minute" help:"Per client: observations on demand, verifications, dry runs, searches beyond the table; half of them at once. 0 = no limit." default:"120" env:"STORAGE_READS_PER_MINUTE"`
+}
+
+// into puts them into a configuration whose address is set and not checked yet.
+func (f accessFlags) into(config *web.Config) error {
+	config.Tokens, config.TokensFile, config.OpenMetrics = f.Tokens, f.TokensFile, f.OpenMetrics
+	config.SessionTime, config.StorageReads, config.TrustedProxies = time.Duration(f.SessionTime), f.StorageReads, f.TrustedProxies
+	if err := config.ValidateAccess(); err != nil {
+		return usageError{fmt.Errorf("--tokens-file (LANCEFLEET_TOKENS_FILE, LANCEFLEET_TOKENS), --session-time, --trusted-proxies, --storage-reads-per-minute: %w", err)}
+	}
+	return nil
 }
 
 // webConfig is web.Config as flags have it. It is checked before anybody can reach
@@ -34,6 +55,9 @@ func (f httpFlags) webConfig() (web.Config, error) {
 	config := web.DefaultConfig()
 	address, err := f.addr()
 	if err != nil {
+		return config, err
+	}
+	if err := f.into(&config); err != nil {
 		return config, err
 	}
 	config.Addr, config.Insecure = address, f.Insecure

@@ -44,6 +44,7 @@
       address.searchParams.delete("done");
       if (address.searchParams.has("fresh")) { location.reload(); return; }
       const answer = await fetch(address, { headers: { Accept: "text/html" } });
+      if (answer.redirected && new URL(answer.url).pathname === "/login") { location.reload(); return; } // the session has ended
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!answer.ok && !fresh.getElementById("main")) throw new Error(answer.statusText);
       swap(fresh);

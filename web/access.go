@@ -14,6 +14,7 @@ const (
 	Open    Access = "open"    // tells nothing about the fleet: health, static files, the login
 	Read    Access = "read"    // looks
 	Operate Access = "operate" // starts, stops, changes
+	Notify  Access = "notify"  // says that something was written: operators, and whoever may do only this
 )
 
 // Authorise decides whether a request may do what its route does, after the tokens
@@ -35,7 +36,7 @@ func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 		case who.role == "":
 			return s.toLogin(c, who)
 		case !who.role.may(access):
-			return refuse(http.StatusForbidden, who.name+" may look and not change anything: this needs an operator's token")
+			return refuse(http.StatusForbidden, who.name+" may "+who.role.words())
 		}
 		if err := s.alsoAsk(c.Request(), access); err != nil {
 			return err

@@ -237,7 +237,7 @@ func TestTokensThatCanBeGuessedOrMisreadAreRefused(t *testing.T) {
 	for text, words := range map[string]string{
 		"ops:operator:short": "5 characters: 24 to 256", "ops:operator:" + strings.Repeat("ab", 20): "2 different characters",
 		"ops:operator:" + strings.Repeat("0123456789", 30): "300 characters", "ops:operator:" + good + " x": "letters, digits",
-		good: "NAME:ROLE:SECRET", "ops:" + good: "NAME:ROLE:SECRET", "ops:admin:" + good: "viewer and operator", "o ps:viewer:" + good: "name of a token",
+		good: "NAME:ROLE:SECRET", "ops:" + good: "NAME:ROLE:SECRET", "ops:admin:" + good: "viewer, operator and notifier", "o ps:viewer:" + good: "name of a token",
 		":viewer:" + good: "name of a token", "a:viewer:" + good + ",b:operator:" + good: "that of a too", "a:viewer:" + good + "\na:operator:" + good + "1": "line 2: token a",
 		good + good + ":viewer:x": "name of a token", "ada:" + good + ":operator": "role of token ada",
 	} {

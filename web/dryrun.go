@@ -182,18 +182,19 @@ type closeLook struct {
 	end func()
 }
 
-// lookClosely waits for a slot: people who look closely must not take the store
-// away from rounds.
+// lookClosely waits for a slot.
 func (s *Server) lookClosely(ctx context.Context, limit time.Duration) (closeLook, error) {
 	if s.inspect == nil {
 		return closeLook{}, refuse(http.StatusServiceUnavailable, "this server cannot look at data: it runs without the native library")
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	select {
-	case s.observing <- struct{}{}:
-		return closeLook{ctx, func() { <-s.observing; cancel() }}, nil
-	case <-ctx.Done():
-		cancel()
-		return closeLook{}, refuse(http.StatusServiceUnavailable, "too many looks at once: try again")
+	if err := s.spend(ctx); err != nil {
+		return closeLook{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	back, err := s.slot(ctx)
+	if err != nil {
+		cancel()
+		return closeLook{}, err
+	}
+	return closeLook{ctx, func() { back(); cancel() }}, nil
 }

@@ -54,7 +54,7 @@ func (s *Server) listExperiments(_ context.Context, in *listInput) (*listOutput,
 	}
 	now := s.now().UnixMilli()
 	tag := m.tag(now)
-	if in.Match != "" && in.Match == tag {
+	if matches(in.Match, tag) {
 		return nil, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {tag}})
 	}
 	list := m.list(in.query, now)
@@ -80,12 +80,6 @@ func (m moment) list(q Query, now int64) ExperimentList {
 		out.Experiments[i] = summarise(m.view.shown(at, m.retiring), now)
 	}
 	return out
-}
-
-// tag names what an answer is made from. It is weak: ages in it may differ.
-func (m moment) tag(now int64) string {
-	stale, _ := m.stale(now)
-	return fmt.Sprintf(`W/"%d-%d-%d-%t"`, m.view.Version, m.view.builtAt, m.asOf(), stale)
 }
 
 func notLoaded(m moment) *ErrorBody {
@@ -157,14 +151,16 @@ func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
 	if s.observer == nil {
 		return Detail{}, refuse(http.StatusServiceUnavailable, "this server cannot observe: it runs without the native library")
 	}
+	if err := s.spend(ctx); err != nil {
+		return Detail{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
-	select {
-	case s.observing <- struct{}{}:
-		defer func() { <-s.observing }()
-	case <-ctx.Done():
-		return Detail{}, refuse(http.StatusServiceUnavailable, "too many observations at once: try again")
+	back, err := s.slot(ctx)
+	if err != nil {
+		return Detail{}, err
 	}
+	defer back()
 	o, err := s.observer.Observe(ctx, t.exp, t.row)
 	if err != nil {
 		return Detail{}, fmt.Errorf("observing %s: %w", t.exp.ID, err)

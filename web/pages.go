@@ -210,7 +210,7 @@ type banner struct {
 
 func (s *Server) chrome(c echo.Context, m moment, page, title string) chrome {
 	who := callerOf(c.Request().Context())
-	if who.role == "" {
+	if !who.role.may(Read) {
 		return chrome{Title: title, Page: page, Shut: true, RequestID: requestID(c.Request().Context()), Now: s.now().UnixMilli()}
 	}
 	status := s.status(m)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,8 +23,8 @@ import (
 const (
 	longestPoll     = 60 * time.Second
 	writeTimeout    = 90 * time.Second // longer than the longest poll
-	shutdownGrace   = 10 * time.Second
-	observersAtOnce = 4 // on-demand observations; more would let readers starve the store
+	stopGrace       = 8 * time.Second  // to finish what was begun; container engines give 10
+	observersAtOnce = 4                // on-demand observations; more would let readers starve the store
 )
 
 // Server serves pages and API of one fleet.
@@ -56,6 +57,11 @@ type Server struct {
 	strict    map[string]*parameters // likewise; those whose query may hold nothing else
 	pages     *pages
 	observing chan struct{} // slots
+	waiting   atomic.Int64  // for one of them
+
+	stopping context.Context // ended when the server stops: polls end with it
+	stop     context.CancelFunc
+	deadline func(route string) time.Duration
 }
 
 // parts is what a Server is made of, all behind interfaces.
@@ -109,6 +115,8 @@ func newServer(config Config, p parts) (*Server, error) {
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), changed: make(chan struct{}),
 		},
 	}
+	s.deadline = deadlineOf
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.route()
 	return s, nil
 }
@@ -118,7 +126,7 @@ func (s *Server) route() {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
-	e.Use(s.measure, s.logged, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), unescapePath, s.guard, s.strictQuery)
+	e.Use(s.measure, s.logged, middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), unescapePath, s.guard, s.bounded, s.strictQuery, s.unchanged)
 	s.echo = e
 	s.routeAPI()
 	s.routePages()
@@ -137,10 +145,13 @@ func (s *Server) Run(ctx context.Context) {
 }
 
 // Serve answers requests on the listener, and keeps the data new, until the
-// context ends. Long polls end with the context.
+// context ends. Long polls end with the context; other answers are finished, and cut
+// off where that takes longer than stopGrace.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	answering, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -148,23 +159,27 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return answering },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(ctx) })
-	stopped := make(chan error, 1)
 	running.Go(func() {
 		<-ctx.Done()
-		grace, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		s.stop()
+		grace, done := context.WithTimeout(answering, stopGrace)
 		defer done()
-		stopped <- server.Shutdown(grace)
+		if err := server.Shutdown(grace); err != nil {
+			s.log.Warn("stopped with answers unfinished", "after", stopGrace)
+			cut()
+			_ = server.Close()
+		}
 	})
 	err := server.Serve(l)
 	cancel()
 	running.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
-		return <-stopped
+		return nil
 	}
 	return err
 }
@@ -257,6 +272,9 @@ func (s *Server) explain(ctx context.Context, err error) *ErrorBody {
 	if errors.As(err, &told) {
 		return told
 	}
+	if body := s.stopped(err); body != nil {
+		return body
+	}
 	body := answerOf(err)
 	if body.status == http.StatusInternalServerError {
 		s.log.Error("serving", "error", err, "request_id", requestID(ctx))
@@ -278,7 +296,7 @@ func handle[I, O any](s *Server, access Access, op huma.Operation, h func(contex
 	s.access[op.Method+" "+echoPath(op.Path)] = access
 	s.strict[op.Method+" "+echoPath(op.Path)] = parametersOf(reflect.TypeFor[I]())
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := h(ctx, in)
+		out, err := inTime(ctx, in, h)
 		if err == nil {
 			return out, nil
 		}

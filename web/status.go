@@ -42,7 +42,7 @@ func (s *Server) status(m moment) Status {
 // the browser goes on working without it.
 func (s *Server) serveReadiness(c echo.Context) error {
 	r := readiness(s.feed.moment())
-	if callerOf(c.Request().Context()).role == "" {
+	if !callerOf(c.Request().Context()).role.may(Read) {
 		r = r.neutral()
 	}
 	if !r.Ready {

@@ -19,11 +19,22 @@ type Role string
 const (
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
+	Notifier Role = "notifier" // of what was written, and nothing else: for a bucket's notifications
 )
 
 func (r Role) may(a Access) bool {
-	return a == Open || r == Operator || r == Viewer && a == Read
+	return a == Open || r == Operator || r == Viewer && a == Read || r == Notifier && a == Notify
 }
+
+// words say what a role is not enough for.
+func (r Role) words() string {
+	if r == Viewer {
+		return "look and not change anything: this needs an operator's token"
+	}
+	return "only say what was written: this needs a viewer's or an operator's token"
+}
+
+func (r Role) known() bool { return r == Viewer || r == Operator || r == Notifier }
 
 // Token is one secret's name and role. The secret itself is not kept: only what
 // compares with it, and what signs the sessions it began.
@@ -85,8 +96,8 @@ func parseToken(entry string) (Token, error) {
 		return Token{}, errors.New("a token is written NAME:ROLE:SECRET")
 	case !tokenName.MatchString(name):
 		return Token{}, errors.New("the name of a token: up to 40 letters, digits and . _ @ - are allowed")
-	case Role(role) != Viewer && Role(role) != Operator:
-		return Token{}, fmt.Errorf("the role of token %s: viewer and operator are allowed", name)
+	case !Role(role).known():
+		return Token{}, fmt.Errorf("the role of token %s: viewer, operator and notifier are allowed", name)
 	}
 	if err := checkSecret(secret); err != nil {
 		return Token{}, fmt.Errorf("token %s: %w", name, err)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,44 +34,68 @@ const (
 	runningPage = 1000
 )
 
+// RunningRound is a round that runs.
+type RunningRound struct {
+	WorkflowID string `json:"workflow_id"`
+	RunID      string `json:"run_id"`
+	StartedAt  int64  `json:"started_at"` // unix ms
+}
+
 // runningList is the newest list, shared.
 type runningList struct {
-	mu   sync.Mutex
-	at   time.Time
-	list []Running
+	mu     sync.Mutex
+	at     time.Time
+	list   []Running
+	rounds []RunningRound
 }
 
 // RunningMaintenance lists the maintenance workflows that run, by id. It may lag by
 // some seconds. It is shared: read only.
 func (c *Control) RunningMaintenance(ctx context.Context) ([]Running, error) {
-	c.running.mu.Lock()
-	defer c.running.mu.Unlock()
-	if c.running.list != nil && c.now().Sub(c.running.at) < runningFor {
-		return c.running.list, nil
-	}
-	asked := c.now()
-	list, err := c.listRunning(ctx)
-	if err != nil {
-		return nil, wrap("list running maintenance", "", err)
-	}
-	c.running.at, c.running.list = asked, list
-	return list, nil
+	list, _, err := c.whatRuns(ctx)
+	return list, wrap("list running maintenance", "", err)
 }
 
-func (c *Control) listRunning(ctx context.Context) ([]Running, error) {
-	query := fmt.Sprintf("TaskQueue = '%s' AND ExecutionStatus = 'Running'", c.names.MaintenanceQueue())
-	list := []Running{}
+// RunningRounds lists the rounds that run, the oldest first: usually one or none. It
+// may lag by some seconds. It is shared: read only.
+func (c *Control) RunningRounds(ctx context.Context) ([]RunningRound, error) {
+	_, rounds, err := c.whatRuns(ctx)
+	return rounds, wrap("list running rounds", "", err)
+}
+
+func (c *Control) whatRuns(ctx context.Context) ([]Running, []RunningRound, error) {
+	r := &c.running
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.list != nil && c.now().Sub(r.at) < runningFor {
+		return r.list, r.rounds, nil
+	}
+	asked := c.now()
+	list, rounds, err := c.listRunning(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.at, r.list, r.rounds = asked, list, rounds
+	return list, rounds, nil
+}
+
+func (c *Control) listRunning(ctx context.Context) ([]Running, []RunningRound, error) {
+	query := fmt.Sprintf("TaskQueue IN ('%s', '%s') AND ExecutionStatus = 'Running'", c.names.MaintenanceQueue(), c.names.ScanQueue())
+	list, rounds := []Running{}, []RunningRound{}
 	var next []byte
 	for {
 		page, err := c.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 			Query: query, PageSize: runningPage, NextPageToken: next,
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, e := range page.GetExecutions() {
 			if r, ok := c.readRunning(e); ok {
 				list = append(list, r)
+			}
+			if r, ok := c.readRound(e); ok {
+				rounds = append(rounds, r)
 			}
 		}
 		if next = page.GetNextPageToken(); len(next) == 0 {
@@ -78,7 +103,14 @@ func (c *Control) listRunning(ctx context.Context) ([]Running, error) {
 		}
 	}
 	slices.SortFunc(list, func(a, b Running) int { return a.ID.Compare(b.ID) })
-	return list, nil
+	slices.SortFunc(rounds, func(a, b RunningRound) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
+	return list, rounds, nil
+}
+
+func (c *Control) readRound(e *workflowpb.WorkflowExecutionInfo) (RunningRound, bool) {
+	x := e.GetExecution()
+	return RunningRound{WorkflowID: x.GetWorkflowId(), RunID: x.GetRunId(), StartedAt: e.GetStartTime().AsTime().UnixMilli()},
+		e.GetType().GetName() == workflows.ScanWorkflowName && c.isRound(x.GetWorkflowId())
 }
 
 // readRunning reads one; those that are about no experiment are left out.

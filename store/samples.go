@@ -53,6 +53,11 @@ func (s *Samples) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, e
 	return found, nil
 }
 
+// Latest returns the newest n samples of all experiments, newest first; n <= 0 means all.
+func (s *Samples) Latest(ctx context.Context, n int) ([]fleet.Sample, error) {
+	return s.log.latest(ctx, n)
+}
+
 // SamplesWriter appends to `_samples`.
 type SamplesWriter struct {
 	*Samples

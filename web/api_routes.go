@@ -36,6 +36,8 @@ func (s *Server) routeAPI() {
 	handle(s, Operate, op(http.MethodPost, "/schedule/pause", "pause", "Start no more rounds"), s.pauseSchedule, api)
 	handle(s, Operate, op(http.MethodPost, "/schedule/resume", "resume", "Start rounds again"), s.resumeSchedule, api)
 	s.routeMaintenance(api, op)
+	handle(s, Read, op(http.MethodGet, "/operations", "get-operations", "What runs, what is next, what was done, what fails and why"), s.getOperations, api)
+	handle(s, Read, op(http.MethodGet, "/series", "get-fleet-series", "Rounds and backlog over time"), s.getFleetSeries, api)
 	handle(s, Read, op(http.MethodGet, "/status", "get-status", "This server and its fleet at a glance"), s.getStatus, api)
 
 	s.get(Open, apiPrefix+"/openapi.json", func(c echo.Context) error { return c.JSON(http.StatusOK, api.OpenAPI()) })
@@ -64,6 +66,7 @@ func (s *Server) routeMaintenance(api huma.API, op func(method, path, id, summar
 	handle(s, Operate, accepted(one+"/seal", "seal", "Replay one shard's stranded WAL entries"), s.seal, api)
 	handle(s, Read, op(http.MethodGet, one+"/plan", "plan-experiment", "What maintenance would do with it: a dry run"), s.getExperimentPlan, api)
 	handle(s, Read, op(http.MethodGet, one+"/history", "get-history", "What was done with it, newest first"), s.getHistory, api)
+	handle(s, Read, op(http.MethodGet, one+"/series", "get-series", "Its numbers over time, and maintenance as marks"), s.getSeries, api)
 	handle(s, Read, op(http.MethodGet, one+"/verify", "verify", "Reopen everything: what is pending, stranded or unknown"), s.getVerification, api)
 	handle(s, Read, op(http.MethodGet, "/plan", "get-plan", "What the next round would start, and why not for the rest"), s.getPlan, api)
 	handle(s, Read, op(http.MethodGet, "/maintenance/{workflow_id}/{run_id}", "get-maintenance", "What became of a run; waits for it to end"), s.getMaintenance, api)

@@ -50,6 +50,13 @@ type journal interface {
 	Latest(ctx context.Context, n int) ([]fleet.Action, error)
 	Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error)
 	History(ctx context.Context) (map[fleet.ID]fleet.History, error)
+	Upkeep(ctx context.Context) (fleet.UpkeepState, error)
+}
+
+// samples reads the numbers of experiments over time, newest first.
+type samples interface {
+	Latest(ctx context.Context, n int) ([]fleet.Sample, error)
+	Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, error)
 }
 
 // inspector looks closely at one experiment and writes nothing.
@@ -78,4 +85,6 @@ type steering interface {
 	Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error)
 	// Running lists the maintenance that runs; it may lag by seconds.
 	Running(ctx context.Context) ([]control.Running, error)
+	// RunningRounds lists the rounds that run, oldest first; it may lag by seconds.
+	RunningRounds(ctx context.Context) ([]control.RunningRound, error)
 }

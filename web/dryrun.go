@@ -143,25 +143,33 @@ func (s *Server) getVerification(ctx context.Context, in *verifyInput) (*verifyO
 	if err != nil {
 		return nil, err
 	}
+	out, err := s.verification(ctx, m, t, in.Deep)
+	if err != nil {
+		return nil, err
+	}
+	return &verifyOutput{Body: out}, nil
+}
+
+func (s *Server) verification(ctx context.Context, m moment, t target, deep bool) (Verification, error) {
 	limit := closeLookTimeout
-	if in.Deep {
+	if deep {
 		limit = deepLookTimeout
 	}
 	done, err := s.lookClosely(ctx, limit)
 	if err != nil {
-		return nil, err
+		return Verification{}, err
 	}
 	defer done.end()
-	evidence, err := s.inspect.Verify(done.ctx, t.exp.URI, lance.VerifyOptions{Deep: in.Deep})
+	evidence, err := s.inspect.Verify(done.ctx, t.exp.URI, lance.VerifyOptions{Deep: deep})
 	if err != nil {
-		return nil, fmt.Errorf("verifying %s: %w", t.exp.ID, err)
+		return Verification{}, fmt.Errorf("verifying %s: %w", t.exp.ID, err)
 	}
-	out := Verification{ID: t.exp.String(), URI: t.exp.URI, Clean: evidence.Clean(), Deep: in.Deep, Evidence: evidence, State: Hot}
+	out := Verification{ID: t.exp.String(), URI: t.exp.URI, Clean: evidence.Clean(), Deep: deep, Evidence: evidence, State: Hot}
 	if t.row != nil {
 		out.State = m.view.state(t.at, m.retiring)
 	}
 	out.AgainstLedger = againstLedger(m, t, evidence)
-	return &verifyOutput{Body: out}, nil
+	return out, nil
 }
 
 // againstLedger says what a verification means for a retired experiment, without

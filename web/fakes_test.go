@@ -38,6 +38,7 @@ type fakeStore struct {
 	observed []fleet.ID
 	retired  []fleet.LedgerEntry
 	actions  []fleet.Action // newest first
+	samples  []fleet.Sample // newest first
 
 	preview  func(lance.PreviewSpec) (lance.Preview, error)
 	sealing  func(lance.SealSpec) (lance.Sealed, error)
@@ -134,6 +135,33 @@ func (f fakeJournal) History(ctx context.Context) (map[fleet.ID]fleet.History, e
 	return fleet.Histories(all), err
 }
 
+func (f fakeJournal) Upkeep(ctx context.Context) (fleet.UpkeepState, error) {
+	all, err := f.Latest(ctx, 0)
+	return fleet.UpkeepOf(all), err
+}
+
+type fakeSamples struct{ store *fakeStore }
+
+func (f fakeSamples) Latest(_ context.Context, n int) ([]fleet.Sample, error) {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	if n <= 0 || n > len(f.store.samples) {
+		n = len(f.store.samples)
+	}
+	return f.store.samples[:n], f.store.err
+}
+
+func (f fakeSamples) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, error) {
+	all, err := f.Latest(ctx, 0)
+	var found []fleet.Sample
+	for _, s := range all {
+		if s.ID == id && (n <= 0 || len(found) < n) {
+			found = append(found, s)
+		}
+	}
+	return found, err
+}
+
 type fakeRounds struct{ store *fakeStore }
 
 func (f fakeRounds) Latest(_ context.Context, n int) ([]fleet.RoundRecord, error) {
@@ -154,6 +182,7 @@ type fakeTemporal struct {
 	refresh  func(fleet.ID) (workflows.RefreshResult, error)
 
 	maintaining []control.Running
+	scanning    []control.RunningRound
 	result      *workflows.MaintenanceResult
 
 	unread error // what asking for the schedule fails with
@@ -256,6 +285,12 @@ func (f *fakeTemporal) Running(context.Context) ([]control.Running, error) {
 	return f.maintaining, f.err
 }
 
+func (f *fakeTemporal) RunningRounds(context.Context) ([]control.RunningRound, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.scanning, f.err
+}
+
 func unreachable() error {
 	return &control.Error{Class: control.ClassUnreachable, Op: "describe schedule", ID: "lancefleet-scan", Err: errors.New("connection refused")}
 }
@@ -280,7 +315,7 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	next, last := testNow.UnixMilli()+200_000, minutesAgo(1)
 	tempo := &fakeTemporal{schedule: Schedule{Exists: true, IntervalSecs: 300, NextAt: &next, LastAt: &last}}
 	p := parts{
-		snapshots: store, lookup: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store},
+		snapshots: store, lookup: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store}, samples: fakeSamples{store},
 		observer: store, inspect: store, steer: tempo,
 		policies: fleet.Policies{Default: fleet.DefaultPolicy()}, budgets: fleet.DefaultBudgets(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
 		now: func() time.Time { return testNow }, log: slog.New(slog.DiscardHandler),

@@ -49,8 +49,9 @@ type moment struct {
 	rounds          []fleet.RoundRecord
 	running         []control.Running // maintenance, as Temporal lists it; by id
 	retiring        map[fleet.ID]bool // of these
-	checkedAt       int64             // last successful look at storage, unix ms
-	lookedAt        int64             // when the look began that this is from
+	scanning        []control.RunningRound
+	checkedAt       int64 // last successful look at storage, unix ms
+	lookedAt        int64 // when the look began that this is from
 	storageProblem  string
 	schedule        *Schedule // nil until Temporal answered once
 	temporalProblem string
@@ -198,8 +199,12 @@ func (f *feed) askTemporal(ctx context.Context) {
 	defer cancel()
 	schedule, err := f.steer.Schedule(ctx)
 	var running []control.Running
+	var scanning []control.RunningRound
 	if err == nil {
 		running, err = f.steer.Running(ctx)
+	}
+	if err == nil {
+		scanning, err = f.steer.RunningRounds(ctx)
 	}
 	if err != nil && ctx.Err() != nil && ctx.Err() == context.Canceled {
 		return
@@ -210,7 +215,7 @@ func (f *feed) askTemporal(ctx context.Context) {
 			m.temporalProblem = sentence(err)
 			return
 		}
-		m.schedule, m.temporalProblem = &schedule, ""
+		m.schedule, m.temporalProblem, m.scanning = &schedule, "", scanning
 		m.runs(running)
 	})
 }
@@ -290,6 +295,8 @@ func (m moment) stale(now int64) (bool, string) {
 		return false, "" // a new fleet: empty, not old
 	case m.schedule != nil && m.schedule.Paused:
 		return true, "rounds are paused"
+	case len(m.scanning) > 0 && now-m.scanning[0].StartedAt > m.overdue().Milliseconds():
+		return true, "no round has finished for " + span(age) + ": the one that runs began " + relative(m.scanning[0].StartedAt, now)
 	default:
 		return true, "no round has finished for " + span(age)
 	}

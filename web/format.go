@@ -9,11 +9,12 @@ import (
 
 // count groups digits: 1234567 -> "1,234,567".
 func count(n int64) string {
-	if n < 0 {
-		return "-" + count(-n)
-	}
 	s := strconv.FormatInt(n, 10)
 	var b strings.Builder
+	if n < 0 {
+		b.WriteByte('-')
+		s = s[1:]
+	}
 	for i, r := range s {
 		if i > 0 && (len(s)-i)%3 == 0 {
 			b.WriteByte(',')

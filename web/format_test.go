@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,4 +12,10 @@ func TestWhatComesNextIsNeverInThePast(t *testing.T) {
 	require.Contains(t, string(due(&past, now, "none")), ">now<")
 	require.Contains(t, string(due(&future, now, "none")), ">in 1 min<")
 	require.Contains(t, string(due(nil, now, "none planned")), "none planned")
+}
+
+func TestDigitsAreGroupedAlsoOfTheSmallestNumber(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1234567: "-1,234,567", math.MinInt64: "-9,223,372,036,854,775,808"} {
+		require.Equal(t, want, count(n))
+	}
 }

@@ -138,6 +138,7 @@ type FleetPlan struct {
 	Running     []Running `json:"running"`
 	WaitingAll  int       `json:"waiting_total"`
 	BlockedAll  int       `json:"blocked_total"`
+	Causes      []Cause   `json:"causes" doc:"All that are blocked, by what stops them"`
 	CoolingDown int       `json:"cooling_down" doc:"Resting after failures"`
 	NotDue      int       `json:"not_due" doc:"Nothing is wanted"`
 	Retired     int       `json:"retired"`

@@ -26,8 +26,8 @@ var staticFiles embed.FS
 
 // pages holds the parsed templates and the files they load.
 type pages struct {
-	list, experiment, act, rounds, login, failure *template.Template
-	files                                         map[string]asset
+	list, experiment, act, rounds, operations, runbook, login, failure *template.Template
+	files                                                              map[string]asset
 }
 
 type asset struct {
@@ -42,7 +42,8 @@ func loadPages() (*pages, error) {
 		return nil, err
 	}
 	for name, into := range map[string]**template.Template{
-		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds, "login": &p.login, "error": &p.failure,
+		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds,
+		"operations": &p.operations, "runbook": &p.runbook, "login": &p.login, "error": &p.failure,
 	} {
 		t, err := template.New("layout").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html")
 		if err != nil {
@@ -83,6 +84,8 @@ func (p *pages) functions() template.FuncMap {
 		"bytes":      sizeOf,
 		"rows":       rowsOf,
 		"known":      func(n int64) template.HTML { return numeral(numberOf(true, n)) },
+		"knownsize":  func(n int64) template.HTML { return sizeOf(numberOf(true, n)) },
+		"deref":      known0,
 		"took":       func(ms int64) string { return seconds(float64(ms) / 1000) },
 		"every":      every,
 		"interval":   func(secs int64) string { return interval(time.Duration(secs) * time.Second) },
@@ -91,6 +94,13 @@ func (p *pages) functions() template.FuncMap {
 		"requests":   requestsOf,
 		"experiment": experimentPath,
 		"link":       func(r Round) string { return r.link },
+		"roundsAt":   func(r []Round, now int64) roundsAt { return roundsAt{r, now} },
+		"unknown":    func() template.HTML { return unknown },
+		"total":      func(n int) string { return count(int64(n)) },
+		"exact":      exact,
+		"outcome":    outcomeTitle,
+		"lasting":    lasting,
+		"shard":      shortShard,
 	}
 }
 
@@ -100,6 +110,28 @@ func every(secs int64) string {
 		return "never"
 	}
 	return span(time.Duration(secs) * time.Second)
+}
+
+// roundsAt is a table of rounds, seen from now.
+type roundsAt struct {
+	Rounds []Round
+	Now    int64
+}
+
+// lasting says for how long something has been so.
+func lasting(ms *int64, now int64) string {
+	if ms == nil || *ms <= 0 {
+		return ""
+	}
+	return span(time.Duration(now-*ms) * time.Millisecond)
+}
+
+// shortShard is the part of a shard's id that tells it from the others.
+func shortShard(id string) string {
+	if len(id) > 13 {
+		return id[:13] + "…"
+	}
+	return id
 }
 
 const unknown = template.HTML(`<span class="muted" title="Unknown">–</span>`)
@@ -229,8 +261,8 @@ var done = map[string]string{
 	"resumed":        "Rounds run again.",
 	"paused-unread":  "Rounds are paused. Temporal could not be asked for the schedule afterwards.",
 	"resumed-unread": "Rounds run again. Temporal could not be asked for the schedule afterwards.",
-	"asked":          "It has been started. What became of it stands under History when it ends.",
-	"busy":           "It is being worked on already. What became of it stands under History when it ends.",
+	"asked":          "It has been started. What becomes of it stands below.",
+	"busy":           "It is being worked on already. What becomes of that stands below.",
 	"started":        "A round has been started.",
 	"joined":         "A round was already running; it will do.",
 }
@@ -246,14 +278,14 @@ func banners(m moment, status Status) []banner {
 		if sch.Reason != "" {
 			text += ": " + sch.Reason
 		}
-		out = append(out, banner{Level: "warn", Title: "Rounds are paused", Text: text + ".", Href: "/rounds", Link: "Resume"})
+		out = append(out, banner{Level: "warn", Title: "Rounds are paused", Text: text + ".", Href: "/operations", Link: "Resume"})
 	}
 	if m.view != nil && status.Stale && (status.Schedule == nil || !status.Schedule.Paused) {
 		text := status.StaleWhy + "."
 		if status.AsOf != nil {
 			text += " Data as of " + exact(*status.AsOf) + " (" + relative(*status.AsOf, status.Now) + ")."
 		}
-		out = append(out, banner{Level: "warn", Title: "Old data", Text: text, Href: "/rounds", Link: "Rounds"})
+		out = append(out, banner{Level: "warn", Title: "Old data", Text: text, Href: "/runbook#overdue", Link: "What to do"})
 	}
 	if m.view != nil && m.storageProblem != "" && !status.Stale {
 		out = append(out, banner{Level: "warn", Title: "Storage does not answer", Text: m.storageProblem + ". What was read before is shown."})
@@ -297,6 +329,10 @@ func (s *Server) routePages() {
 	s.post("/experiments/:name/refresh", s.refreshForm)
 	s.get(Read, "/experiments/:name/do/:action", s.actPage)
 	s.post("/experiments/:name/do/:action", s.actForm)
+	s.get(Read, "/experiments/:name/charts/:chart", s.experimentChart)
+	s.get(Read, "/operations", s.operationsPage)
+	s.get(Read, "/operations/charts/:chart", s.fleetChart)
+	s.get(Read, "/runbook", s.runbookPage)
 	s.get(Read, "/rounds", s.roundsPage)
 	s.post("/rounds/pause", s.pauseForm)
 	s.post("/rounds/resume", s.resumeForm)

@@ -11,10 +11,9 @@ import (
 type roundsContent struct {
 	chrome
 	List         RoundList
-	Paused       bool
-	Steerable    bool // Temporal answers and there is a schedule
+	Steer        steerContent
 	Newer, Older string
-	Reason       string // as typed, when it could not be done
+	Unread       string // why there is no list
 }
 
 const roundsPerPage = 50
@@ -25,15 +24,14 @@ func (s *Server) roundsPage(c echo.Context) error {
 
 func (s *Server) showRounds(c echo.Context, status int, problem, reason string) error {
 	offset, _ := strconv.Atoi(c.QueryParam("offset")) // nonsense is the first page
-	list, err := s.roundPage(c.Request().Context(), roundsPerPage, offset)
-	if err != nil {
-		return err
-	}
 	m := s.feed.moment()
-	p := roundsContent{chrome: s.chrome(c, m, "rounds", "Rounds"), List: list, Reason: reason}
-	p.Problem = problem
-	p.Paused = m.schedule != nil && m.schedule.Paused
-	p.Steerable = p.CanOperate && m.temporalProblem == "" && m.schedule != nil && m.schedule.Exists
+	p := roundsContent{chrome: s.chrome(c, m, "rounds", "Rounds")}
+	p.Steer = p.steering(m, reason)
+	list, err := s.roundPage(c.Request().Context(), roundsPerPage, offset)
+	if err != nil { // the schedule can be steered all the same
+		p.Unread = s.explain(c.Request().Context(), err).Message
+	}
+	p.List, p.Problem = list, problem
 	if list.Offset > 0 {
 		p.Newer = "/rounds?offset=" + strconv.Itoa(max(list.Offset-roundsPerPage, 0))
 	}
@@ -79,11 +77,16 @@ func (s *Server) startForm(c echo.Context) error {
 	return s.steered(c, err, said, "")
 }
 
-// steered goes back to the page, or shows it with what went wrong.
+// steered goes back to the page that the form stands on, or shows it with what went
+// wrong.
 func (s *Server) steered(c echo.Context, err error, said, reason string) error {
+	show, address := s.showRounds, "/rounds"
+	if c.FormValue("back") == "operations" {
+		show, address = s.showOperations, "/operations"
+	}
 	if err == nil {
-		return c.Redirect(http.StatusSeeOther, "/rounds?done="+said)
+		return c.Redirect(http.StatusSeeOther, address+"?done="+said)
 	}
 	body := s.explain(c.Request().Context(), err)
-	return s.showRounds(c, body.status, body.Message, reason)
+	return show(c, body.status, body.Message, reason)
 }

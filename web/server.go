@@ -34,6 +34,7 @@ type Server struct {
 	dataDir   string
 	build     string
 	policies  fleet.Policies
+	origins   map[string]string // of the default policy's values, by their names in Policy
 	budgets   fleet.Budgets
 	now       func() time.Time
 	log       *slog.Logger
@@ -42,6 +43,7 @@ type Server struct {
 	observer  observer  // nil = nothing can be observed on demand
 	inspect   inspector // nil = nothing can be looked at closely
 	journal   journal
+	samples   samples
 	steer     steering // nil = no Temporal
 	rounds    rounds
 	authorise Authorise
@@ -57,6 +59,7 @@ type Server struct {
 	strict    map[string]*parameters // likewise; those whose query may hold nothing else
 	pages     *pages
 	observing chan struct{} // slots
+	digests   digests       // of the journal
 	waiting   atomic.Int64  // for one of them
 
 	stopping context.Context // ended when the server stops: polls end with it
@@ -71,10 +74,12 @@ type parts struct {
 	rounds    rounds
 	ledger    ledger
 	journal   journal
+	samples   samples
 	observer  observer
 	inspect   inspector
 	steer     steering
 	policies  fleet.Policies
+	origins   map[string]string
 	budgets   fleet.Budgets
 	fleet     string
 	dataDir   string
@@ -104,8 +109,8 @@ func newServer(config Config, p parts) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, budgets: p.budgets, now: p.now, log: p.log,
-		inspect: p.inspect, journal: p.journal, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
+		config: config, fleet: p.fleet, dataDir: p.dataDir, build: p.build, policies: p.policies, origins: p.origins, budgets: p.budgets, now: p.now, log: p.log,
+		inspect: p.inspect, journal: p.journal, samples: p.samples, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
 		gate: gate, address: address, reads: newLimits(config.storageReads(), p.now),
 		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),

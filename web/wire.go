@@ -27,7 +27,8 @@ type Deps struct {
 	Version   string        // of this build
 	DataDir   string
 	Fleet     string
-	Policies  fleet.Policies // in force: where maintenance is off they say so
+	Policies  fleet.Policies    // in force: where maintenance is off they say so
+	Origins   map[string]string // where the default policy's values come from, by their names in Policy's JSON; unset: not told
 	Budgets   fleet.Budgets
 	Authorise Authorise        // nil = whoever reaches the address may do everything
 	Now       func() time.Time // nil = the clock
@@ -50,6 +51,7 @@ type Control interface {
 	Wake(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error)
 	RunningMaintenance(ctx context.Context) ([]control.Running, error)
+	RunningRounds(ctx context.Context) ([]control.RunningRound, error)
 }
 
 // New makes a Server. Its data is empty until Serve or Run renews it.
@@ -62,8 +64,8 @@ func New(d Deps) (*Server, error) {
 	}
 	p := parts{
 		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, rounds: d.Browser.Rounds,
-		ledger: d.Browser.Ledger, journal: d.Browser.Journal,
-		policies: d.Policies, budgets: d.Budgets, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
+		ledger: d.Browser.Ledger, journal: d.Browser.Journal, samples: d.Browser.Samples,
+		policies: d.Policies, origins: d.Origins, budgets: d.Budgets, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
 	}
 	if d.Reader != nil {
 		p.observer, p.inspect = demand{d.Reader, d.Policies.Default.TargetRows}, d.Reader

@@ -68,9 +68,10 @@ type Sources struct {
 	mode       SourceMode
 	registries []*registry
 
-	mu   sync.Mutex
-	seen map[fleet.Kind]bool // registries that this process has read
-	last lastListing
+	mu      sync.Mutex
+	seen    map[fleet.Kind]bool // registries that this process has read
+	folders []string            // as they could last be listed by Names
+	last    lastListing
 }
 
 // lastListing is kept because most registries don't change from round to round,

@@ -26,6 +26,8 @@ func sourcesSuite() map[string]func(*testing.T, *backend) {
 		"both lists what no registry names":                            sourcesBoth,
 		"an unchanged registry is read once":                           sourcesReadOnce,
 		"a person's name finds what it may mean":                       sourcesLookup,
+		"a search has what can be read, and says what can't":           sourcesNames,
+		"a registry that is gone is said to those who search":          sourcesNamesGone,
 	}
 }
 
@@ -124,6 +126,45 @@ func sourcesUnreadable(t *testing.T, b *backend) {
 	_, err := s.List(t.Context())
 	require.ErrorContains(t, err, "_registry.generic.lance")
 	require.NotErrorIs(t, err, lance.ErrGone)
+}
+
+func sourcesNames(t *testing.T, b *backend) {
+	b.register(t, fleet.Rollout, entry("a", "/a", 1))
+	b.register(t, fleet.Generic, entry("b", "/b", 1))
+	s := store.NewSources(b, b.dir, store.SourcesAuto)
+	whole, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"generic:b", "rollout:a"}, names(whole.Listing))
+	require.Empty(t, whole.Unread)
+	again, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.True(t, again.Same(whole.Listing), "nothing moved: it is the same listing")
+
+	b.breakTable(t, "_registry.generic.lance")
+	partly, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"generic:b", "rollout:a"}, names(partly.Listing), "what was read before is kept")
+	require.Len(t, partly.Unread, 1)
+	require.True(t, partly.Unread[0].Kept)
+	require.ErrorContains(t, partly.Unread[0].Err, "_registry.generic.lance")
+
+	partly, err = store.NewSources(b, b.dir, store.SourcesAuto).Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"rollout:a"}, names(partly.Listing), "a process that never read it has the rest")
+	require.Len(t, partly.Unread, 1)
+	require.False(t, partly.Unread[0].Kept)
+}
+
+func sourcesNamesGone(t *testing.T, b *backend) {
+	b.register(t, fleet.Rollout, entry("a", "/a", 1))
+	s := store.NewSources(b, b.dir, store.SourcesAuto)
+	_, err := s.Names(t.Context())
+	require.NoError(t, err)
+	b.drop(t, "_registry.rollout.lance")
+	gone, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.Len(t, gone.Unread, 1)
+	require.ErrorIs(t, gone.Unread[0].Err, lance.ErrGone)
 }
 
 // breakTable makes a table unreadable: its manifests are cut short.

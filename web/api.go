@@ -46,6 +46,7 @@ type Summary struct {
 	ErrorClass      string     `json:"error_class,omitempty"`
 	Error           string     `json:"error,omitempty" doc:"Of the last failed observation"`
 	MissingRounds   int64      `json:"missing_rounds" doc:"Rounds in a row in which no source named it"`
+	Stored          bool       `json:"stored" doc:"false: only a source names it; what is shown was seen for this answer, if anything"`
 }
 
 // State is where an experiment is in its life.
@@ -119,6 +120,9 @@ type ExperimentList struct {
 	Stale       bool      `json:"stale" doc:"The data is older than it should be; stale_why says why"`
 	StaleWhy    string    `json:"stale_why,omitempty"`
 	AsOf        *int64    `json:"as_of" doc:"When what is shown was true"`
+	Partial     bool      `json:"partial" doc:"A search could not look everywhere; partial_why says where not"`
+	PartialWhy  []string  `json:"partial_why,omitempty"`
+	NamesAsOf   *int64    `json:"names_as_of,omitempty" doc:"Of a search: when the sources were read for names"`
 	Version     uint64    `json:"version" doc:"Of _stats"`
 	Limit       int       `json:"limit"`
 	Offset      int       `json:"offset"`
@@ -135,6 +139,7 @@ type Totals struct {
 	Fragments   int64 `json:"fragments"`
 	Pending     int64 `json:"pending_wal_generations"`
 	Backlogged  int64 `json:"backlogged" doc:"Experiments with pending generations"`
+	Stranded    int64 `json:"stranded_entries"`
 	Bytes       int64 `json:"bytes"`
 	Failing     int64 `json:"failing"`
 	Unknown     int64 `json:"unknown" doc:"Experiments never observed: not in the sums"`
@@ -243,8 +248,9 @@ type Readiness struct {
 
 // ErrorBody is the body of every error.
 type ErrorBody struct { //nolint:errname // it is a body first, and part of the API by this name
-	Message    string   `json:"error" doc:"What went wrong, in words"`
-	Candidates []string `json:"candidates,omitempty" doc:"With 409: what the name could mean"`
+	Message    string    `json:"error" doc:"What went wrong, in words"`
+	Candidates []string  `json:"candidates,omitempty" doc:"With 409: what the name could mean"`
+	Mistakes   []Mistake `json:"mistakes,omitempty" doc:"With 422 of a list: each word of the query that was not understood"`
 	status     int
 	header     http.Header
 }

@@ -33,6 +33,7 @@ func requireError(t testing.TB, w *httptest.ResponseRecorder, status int, says s
 	require.Contains(t, message, says)
 	delete(fields, "error")
 	delete(fields, "candidates")
+	delete(fields, "mistakes")
 	require.Empty(t, fields)
 }
 

@@ -29,6 +29,11 @@ type lookup interface {
 	Lookup(ctx context.Context, ref fleet.Ref) ([]fleet.Experiment, error)
 }
 
+// names lists what the sources name, as far as they can be read.
+type names interface {
+	Names(ctx context.Context) (store.Named, error)
+}
+
 // rounds reads the newest n finished rounds, newest first.
 type rounds interface {
 	Latest(ctx context.Context, n int) ([]fleet.RoundRecord, error)

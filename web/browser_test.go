@@ -182,10 +182,10 @@ func journey(browser context.Context, t *testing.T, scripts bool, width int64) {
 
 	tab.typed("#search", "GSM8K"+kb.Enter)
 	tab.see(`#search[value="GSM8K"]`)
-	require.Contains(t, tab.address(), "search=GSM8K")
+	require.Contains(t, tab.address(), "q=GSM8K")
 	tab.click(`.chip[href*="pending_wal_generations"]`)
 	tab.see(`.chip.on[href*="pending_wal_generations"]`)
-	require.Contains(t, tab.address(), "search=GSM8K", "sorting keeps the search")
+	require.Contains(t, tab.address(), "q=GSM8K", "sorting keeps the search")
 	turned := js[string](tab, `document.querySelector('th[aria-sort="descending"] a').getAttribute("href")`)
 	require.Contains(t, turned, "order=asc", "a second click turns the order round")
 

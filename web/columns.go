@@ -15,32 +15,34 @@ type column struct {
 	hint    string
 	down    bool // sorts descending at the first click
 	time    bool
-	number  func(v *view, i int) (int64, bool)
-	text    func(v *view, i int) string
+	byName  bool // nothing but the experiment's id goes in
+	number  func(v *view, i int32) (int64, bool)
+	text    func(v *view, i int32) string
 }
 
 const defaultSort = "last_write"
 
 // numberIn reads a number of which -1 means unknown.
-func numberIn(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
-	return func(v *view, i int) (int64, bool) {
-		n := get(&v.Rows[i])
-		return n, v.Rows[i].Known && n >= 0
+func numberIn(get func(*fleet.Row) int64) func(*view, int32) (int64, bool) {
+	return func(v *view, i int32) (int64, bool) {
+		row := v.row(i)
+		n := get(row)
+		return n, row.Known && n >= 0
 	}
 }
 
 // instant reads a time of which 0 and -1 mean never or unknown.
-func instant(get func(*fleet.Row) int64) func(*view, int) (int64, bool) {
-	return func(v *view, i int) (int64, bool) {
-		n := get(&v.Rows[i])
+func instant(get func(*fleet.Row) int64) func(*view, int32) (int64, bool) {
+	return func(v *view, i int32) (int64, bool) {
+		n := get(v.row(i))
 		return n, n > 0
 	}
 }
 
 var columns = []column{
-	{name: "name", title: "Name", text: func(v *view, i int) string { return v.Rows[i].Name }},
-	{name: "kind", title: "Kind", text: func(v *view, i int) string { return string(v.Rows[i].Kind) }},
-	{name: "state", title: "State", text: func(v *view, i int) string { return v.condition(int32(i)) },
+	{name: "name", title: "Name", byName: true, text: func(v *view, i int32) string { return v.experiment(i).Name }},
+	{name: "kind", title: "Kind", byName: true, text: func(v *view, i int32) string { return string(v.experiment(i).Kind) }},
+	{name: "state", title: "State", text: func(v *view, i int32) string { return v.condition(i) },
 		hint: "Failing and never observed ones first, then hot, then retired"},
 	{name: "last_write", aliases: []string{"last_updated"}, title: "Last write", down: true, time: true,
 		hint:   "When rows last arrived by any path. Maintenance never moves it",
@@ -54,14 +56,16 @@ var columns = []column{
 	{name: "pending_wal_generations", aliases: []string{"pending"}, title: "Pending", down: true,
 		hint:   "Flushed MemWAL generations that are not in the base table yet",
 		number: numberIn(func(r *fleet.Row) int64 { return r.PendingWAL })},
+	{name: "stranded_entries", aliases: []string{"stranded"}, title: "Stranded", down: true,
+		hint:   "WAL entries proven to be in no generation and not in the base table",
+		number: numberIn(func(r *fleet.Row) int64 { return r.StrandedEntries })},
 	{name: "bytes", aliases: []string{"size"}, title: "Size", down: true,
 		number: numberIn(func(r *fleet.Row) int64 { return r.Bytes })},
-	{name: "scanned_at", title: "Last observed", down: true, time: true,
-		hint:   "When a round or a refresh last confirmed this row",
-		number: instant(func(r *fleet.Row) int64 { return r.ScannedAt })},
-	{name: "action", aliases: []string{"reason", "next"}, title: "Next action and why",
-		text: func(v *view, i int) string { return string(v.decisions[i].Action) + "\x00" + v.decisions[i].Reason }},
-	{name: "last_maintenance", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastMaintenance })},
+	{name: "last_maintenance", title: "Maintained", down: true, time: true,
+		hint:   "Newest commit that only rearranged rows, by anybody",
+		number: instant(func(r *fleet.Row) int64 { return r.LastMaintenance })},
+	{name: "action", aliases: []string{"reason", "next"}, title: "Next action and why", text: (*view).next},
+	{name: "scanned_at", down: true, time: true, number: instant(func(r *fleet.Row) int64 { return r.ScannedAt })},
 	{name: "last_compaction", down: true, number: instant(func(r *fleet.Row) int64 { return r.LastCompaction })},
 	{name: "total_compactions", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.TotalCompactions })},
 	{name: "observed_at", down: true, number: instant(func(r *fleet.Row) int64 { return r.ObservedAt })},
@@ -69,20 +73,29 @@ var columns = []column{
 	{name: "small_fragments", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.SmallFragments })},
 	{name: "deleted_rows", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.DeletedRows })},
 	{name: "tail_entries", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.TailEntries })},
-	{name: "stranded_entries", aliases: []string{"stranded"}, down: true,
-		number: numberIn(func(r *fleet.Row) int64 { return r.StrandedEntries })},
 	{name: "shards", down: true, number: numberIn(func(r *fleet.Row) int64 { return int64(len(r.Shards)) })},
 	{name: "version", down: true, number: numberIn(func(r *fleet.Row) int64 { return r.Version })},
 	{name: "failures", aliases: []string{"failing"}, down: true,
-		number: func(v *view, i int) (int64, bool) { return v.Rows[i].Failures, true }},
-	{name: "uri", text: func(v *view, i int) string { return v.Rows[i].URI }},
+		number: func(v *view, i int32) (int64, bool) { return v.row(i).Failures, !v.isCold(i) }},
+	{name: "uri", text: func(v *view, i int32) string { return v.experiment(i).URI }},
+}
+
+// next is the decision as the page's column sorts it.
+func (v *view) next(i int32) string {
+	switch {
+	case v.isCold(i):
+		return string(fleet.DoNothing) + "\x00" + neverReached
+	case v.retired[i] != nil:
+		return string(fleet.DoNothing) + "\x00retired"
+	}
+	return string(v.decisions[i].Action) + "\x00" + v.decisions[i].Reason
 }
 
 // condition is the state as the page's column sorts it: what needs a look first.
 func (v *view) condition(i int32) string {
-	r := &v.Rows[i]
+	r := v.row(i)
 	switch {
-	case v.retired[i] != nil:
+	case v.entry(i) != nil:
 		return "5 retired"
 	case r.Failing():
 		return "1 failing"
@@ -119,5 +132,5 @@ func columnNames() string {
 }
 
 func unknownColumn(name string) string {
-	return fmt.Sprintf("sort: %q is not a column; allowed: %s", name, columnNames())
+	return fmt.Sprintf("%s is not a column; allowed: %s", quoted(name), columnNames())
 }

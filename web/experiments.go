@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -15,6 +14,7 @@ import (
 // listInput documents the query; Resolve reads it, so that pages and API
 // understand the same words.
 type listInput struct {
+	Q       string   `query:"q" doc:"Words and terms, as the page's text box takes them: gsm8k state:retired pending:>=100 last-write:<7d failing"`
 	Search  string   `query:"search" doc:"Literal, case-insensitive part of the name"`
 	Limit   int      `query:"limit" doc:"Clamped to 1..500" default:"50"`
 	Offset  int      `query:"offset" default:"0"`
@@ -37,7 +37,7 @@ func (in *listInput) Resolve(ctx huma.Context) []error {
 	in.query = query
 	var errs []error
 	for _, m := range mistakes {
-		errs = append(errs, errors.New(m))
+		errs = append(errs, m)
 	}
 	return errs
 }
@@ -47,23 +47,32 @@ type listOutput struct {
 	Body ExperimentList
 }
 
-func (s *Server) listExperiments(_ context.Context, in *listInput) (*listOutput, error) {
-	m := s.feed.moment()
+func (s *Server) listExperiments(ctx context.Context, in *listInput) (*listOutput, error) {
+	m := s.forSearch(ctx, in.query)
 	if m.view == nil {
 		return nil, notLoaded(m)
 	}
 	now := s.now().UnixMilli()
-	tag := m.tag(now)
-	if matches(in.Match, tag) {
+	tag := m.tagOf(in.query.href("/experiments"), now)
+	if in.query.wantsCold() {
+		tag = "" // what is looked at for an answer is in no version of anything
+	}
+	if tag != "" && matches(in.Match, tag) {
 		return nil, huma.ErrorWithHeaders(huma.Status304NotModified(), http.Header{"Etag": {tag}})
 	}
-	list := m.list(in.query, now)
-	return &listOutput{ETag: tag, Body: list}, nil
+	return &listOutput{ETag: tag, Body: s.list(ctx, m, in.query)}, nil
 }
 
-// list answers a query from memory.
-func (m moment) list(q Query, now int64) ExperimentList {
-	found := q.run(m.view, m.retiring)
+// list answers a query from memory, and looks at those of its page that no table has.
+func (s *Server) list(ctx context.Context, m moment, q Query) ExperimentList {
+	out, found := m.list(q, s.now().UnixMilli())
+	s.lookAtPage(ctx, m, found.rows, &out)
+	return out
+}
+
+// list answers a query from memory alone.
+func (m moment) list(q Query, now int64) (ExperimentList, selection) {
+	found := q.run(&asking{m, now})
 	out := ExperimentList{
 		Experiments: make([]Summary, len(found.rows)),
 		Total:       found.total,
@@ -76,10 +85,14 @@ func (m moment) list(q Query, now int64) ExperimentList {
 		Totals:      found.totals,
 	}
 	out.Stale, out.StaleWhy = m.stale(now)
-	for i, at := range found.rows {
-		out.Experiments[i] = summarise(m.view.shown(at, m.retiring), now)
+	if q.wantsCold() {
+		out.PartialWhy, out.NamesAsOf = m.named.partial(now), m.named.asOf()
+		out.Partial = len(out.PartialWhy) > 0
 	}
-	return out
+	for i, at := range found.rows {
+		out.Experiments[i] = summarise(m.view.shown(at, m.retiring, now), now)
+	}
+	return out, found
 }
 
 func notLoaded(m moment) *ErrorBody {
@@ -126,7 +139,7 @@ func (s *Server) experiment(ctx context.Context, name string, fresh bool) (Detai
 // stored describes a row.
 func (s *Server) stored(m moment, t target) Detail {
 	now := s.now().UnixMilli()
-	d := describe(m.view.shown(t.at, m.retiring), now)
+	d := describe(m.view.shown(t.at, m.retiring, now), now)
 	d.AsOf = timeOf(m.asOf())
 	d.Stale, _ = m.stale(now)
 	s.surround(&d, m, t.exp.ID)
@@ -179,7 +192,7 @@ func (s *Server) seen(m moment, t target, o fleet.Observation, now int64) shown 
 	row := fleet.Observed(t.exp, t.row, o, now)
 	e := shown{row: &row, state: Hot}
 	if t.row != nil {
-		e.state, e.entry = m.view.state(t.at, m.retiring), m.view.retired[t.at]
+		e.state, e.entry, e.stored = m.view.state(t.at, m.retiring), m.view.retired[t.at], true
 	}
 	if e.entry != nil {
 		e.decision = fleet.Decision{Action: fleet.DoNothing, Reason: retiredWords(e.entry, now)}
@@ -248,8 +261,8 @@ func (s *Server) rescanned(ctx context.Context, m moment, t target, version *uin
 		out.Warning = fmt.Sprintf("it was stored in version %d of the table; this server has not read that yet", *version)
 		return out
 	}
-	if at, ok := m.view.byID[t.exp.ID]; ok {
-		d := s.stored(m, target{exp: t.exp, row: &m.view.Rows[at], at: at})
+	if at, ok := m.view.find(t.exp.ID); ok {
+		d := s.stored(m, target{exp: t.exp, row: m.view.Rows[at], at: at})
 		out.Experiment = &d
 		return out
 	}
@@ -265,7 +278,7 @@ func (s *Server) rescanned(ctx context.Context, m moment, t target, version *uin
 // refreshFailed takes the class from the row, where the refresh has stored it.
 func (s *Server) refreshFailed(m moment, t target, why string) error {
 	status := http.StatusServiceUnavailable
-	if at, ok := m.view.byID[t.exp.ID]; ok && m.view.Rows[at].ErrorClass != "" {
+	if at, ok := m.view.find(t.exp.ID); ok && m.view.Rows[at].ErrorClass != "" {
 		status = statusOfClass(m.view.Rows[at].ErrorClass)
 	}
 	if status == http.StatusInternalServerError {

@@ -93,7 +93,7 @@ func failuresOf(v *view, ops []operation) []Failure {
 	set := failureSet{map[string]*Failure{}}
 	if v != nil {
 		for i := range v.Rows {
-			if r := &v.Rows[i]; r.Failing() && v.retired[int32(i)] == nil {
+			if r := v.Rows[i]; r.Failing() && v.retired[int32(i)] == nil {
 				set.add(oneFailure{id: r.String(), where: "observing", class: r.ErrorClass, text: r.Error, attempts: r.Failures,
 					first: r.FailingSince, last: max(r.FailedAt, r.FailingSince), next: r.NextAttemptAt})
 			}
@@ -142,7 +142,7 @@ func failureOf(v *view, o *operation) (oneFailure, bool) {
 	if err != nil {
 		return f, true
 	}
-	at, there := v.byID[id]
+	at, there := v.find(id)
 	if !there || v.retired[at] != nil {
 		return f, false // it is gone, or at rest: nothing is stopped any more
 	}

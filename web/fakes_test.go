@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,8 @@ type fakeStore struct {
 	rounds   []fleet.RoundRecord
 	named    []fleet.Experiment // by sources, without a row
 	lookErr  error
+	unread   []store.Unread // sources that can't be read
+	listed   int            // times that the sources were asked
 	observe  func(fleet.Experiment) (fleet.Observation, error)
 	observed []fleet.ID
 	retired  []fleet.LedgerEntry
@@ -67,6 +70,15 @@ func (f *fakeStore) Lookup(_ context.Context, ref fleet.Ref) ([]fleet.Experiment
 		}
 	}
 	return out, f.lookErr
+}
+
+func (f *fakeStore) Names(context.Context) (store.Named, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listed++
+	named := slices.Clone(f.named)
+	slices.SortFunc(named, func(a, b fleet.Experiment) int { return a.Compare(b.ID) })
+	return store.Named{Listing: store.Listing{Experiments: named}, Unread: f.unread}, f.lookErr
 }
 
 func (f *fakeStore) Observe(_ context.Context, exp fleet.Experiment, _ *fleet.Row) (fleet.Observation, error) {
@@ -315,7 +327,7 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	next, last := testNow.UnixMilli()+200_000, minutesAgo(1)
 	tempo := &fakeTemporal{schedule: Schedule{Exists: true, IntervalSecs: 300, NextAt: &next, LastAt: &last}}
 	p := parts{
-		snapshots: store, lookup: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store}, samples: fakeSamples{store},
+		snapshots: store, lookup: store, names: store, rounds: fakeRounds{store}, ledger: fakeLedger{store}, journal: fakeJournal{store}, samples: fakeSamples{store},
 		observer: store, inspect: store, steer: tempo,
 		policies: fleet.Policies{Default: fleet.DefaultPolicy()}, budgets: fleet.DefaultBudgets(), fleet: "demo", dataDir: "/srv/fleet", build: "v0.1.0-test",
 		now: func() time.Time { return testNow }, log: slog.New(slog.DiscardHandler),
@@ -333,6 +345,7 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 // renew does once what Run does all the time.
 func (b *bench) renew(t testing.TB) {
 	t.Helper()
+	b.feed.readNames(t.Context())
 	b.feed.readStorage(t.Context())
 	b.feed.askTemporal(t.Context())
 }

@@ -21,11 +21,12 @@ const (
 	graceUnknown    = 15 * time.Minute // data older than this is stale when no interval is known
 )
 
-// feed keeps the newest state of the fleet in memory. Two goroutines renew it, one
-// asking storage and one asking Temporal, so that neither waits for the other and
-// no request waits for either.
+// feed keeps the newest state of the fleet in memory. Three goroutines renew it, one
+// asking for the tables, one for the names in the sources and one asking Temporal, so
+// that none waits for another and no request waits for any.
 type feed struct {
 	snapshots snapshots
+	names     names // nil = there are no sources
 	rounds    rounds
 	ledger    ledger
 	journal   journal
@@ -37,6 +38,7 @@ type feed struct {
 
 	reload     chan struct{} // asks for a look at storage now
 	reschedule chan struct{} // asks for a look at Temporal now
+	rename     chan struct{} // asks for a look at the sources now
 
 	mu      sync.Mutex
 	at      moment
@@ -45,7 +47,8 @@ type feed struct {
 
 // moment is all that serving one request needs to know; it never changes.
 type moment struct {
-	view            *view // nil until the table was read once
+	view            *view   // nil until the table was read once
+	named           *naming // what the sources name; nil until they were asked once
 	rounds          []fleet.RoundRecord
 	running         []control.Running // maintenance, as Temporal lists it; by id
 	retiring        map[fleet.ID]bool // of these
@@ -74,10 +77,11 @@ func (f *feed) update(change func(*moment)) {
 
 // run renews until the context ends.
 func (f *feed) run(ctx context.Context) {
-	var both sync.WaitGroup
-	both.Go(func() { f.loop(ctx, f.reload, f.readStorage) })
-	both.Go(func() { f.loop(ctx, f.reschedule, f.askTemporal) })
-	both.Wait()
+	var all sync.WaitGroup
+	all.Go(func() { f.loop(ctx, f.reload, f.readStorage) })
+	all.Go(func() { f.loop(ctx, f.reschedule, f.askTemporal) })
+	all.Go(func() { f.nameLoop(ctx) })
+	all.Wait()
 }
 
 func (f *feed) loop(ctx context.Context, now <-chan struct{}, step func(context.Context)) {
@@ -118,7 +122,7 @@ func (f *feed) readStorage(ctx context.Context) {
 		return
 	}
 	before := f.moment()
-	seen := look{known: known{Snapshot: snap, policies: f.policies}, rounds: before.rounds}
+	seen := look{known: known{Snapshot: snap, policies: f.policies, names: before.named}, rounds: before.rounds}
 	if before.view != nil {
 		seen.ledger, seen.histories, seen.doneLast = before.view.ledger, before.view.histories, before.view.doneLast
 	}
@@ -129,7 +133,7 @@ func (f *feed) readStorage(ctx context.Context) {
 	now := f.now().UnixMilli()
 	v := before.view
 	if seen.differs(v, now) {
-		v = newView(seen.known, now)
+		v = newView(seen.known, before.view, now)
 		v.doneLast = seen.doneLast
 	}
 	f.update(func(m *moment) {
@@ -172,7 +176,7 @@ func (l look) differs(v *view, now int64) bool {
 		return true
 	}
 	age := time.Duration(now-v.builtAt) * time.Millisecond
-	return v.Version != l.Version || v.ETag != l.ETag || ledgerVersion(v.ledger) != ledgerVersion(l.ledger) ||
+	return v.Version != l.Version || v.ETag != l.ETag || ledgerVersion(v.ledger) != ledgerVersion(l.ledger) || v.names.differs(l.names) ||
 		v.doneLast != l.doneLast && age >= rebuildSoon || age >= rebuildEvery
 }
 

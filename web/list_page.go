@@ -1,15 +1,14 @@
 package web
 
 import (
-	"encoding/csv"
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -21,17 +20,29 @@ type listContent struct {
 	List     ExperimentList
 	Query    Query
 	Filtered bool
-	Mistakes []string
+	Mistakes []Mistake
+	Marked   []marked // the text with its mistakes, where there are any
 	Headers  []sortHeader
 	Rows     []listRow
 	Chips    []chipGroup
 	Pager    pager
 	Hidden   []field // the view, as the search form keeps it
 	Unsorted []field // the view, as the sort form keeps it
+	Terms    []termHelp
 	CSV      string
 	JSON     string
+	Curl     string
 	Caption  string
 }
+
+// marked is a piece of the text.
+type marked struct {
+	Text  string
+	Wrong bool
+}
+
+// termHelp is a line of the help about terms.
+type termHelp struct{ Term, Doc string }
 
 type field struct{ Name, Value string }
 
@@ -49,19 +60,10 @@ type listRow struct {
 	Backlog string // level of the pending number
 }
 
+// IsStranded says whether entries are stranded, which wants a look.
+func (r listRow) IsStranded() bool { return r.Stranded != nil && *r.Stranded > 0 }
+
 type badge struct{ Text, Level, Title string }
-
-type chipGroup struct {
-	Label string
-	Chips []chip
-}
-
-type chip struct {
-	Text, Href string
-	Count      int64
-	Counted    bool
-	On         bool
-}
 
 type pager struct {
 	Text                    string
@@ -70,25 +72,27 @@ type pager struct {
 }
 
 func (s *Server) listPage(c echo.Context) error {
-	m := s.feed.moment()
+	values, wrong := listParameters.check(c.Request().URL.RawQuery)
+	query, mistakes := parseQuery(values)
+	m := s.forSearch(c.Request().Context(), query)
 	if m.view == nil {
 		return notLoaded(m)
 	}
-	values, wrong := listParameters.check(c.Request().URL.RawQuery)
-	query, mistakes := parseQuery(values)
-	mistakes = append(wrong, mistakes...)
-	content := newListContent(m, query, s.now().UnixMilli())
+	for _, w := range wrong {
+		mistakes = append(mistakes, Mistake{Message: w})
+	}
+	content := newListContent(m, query, s.list(c.Request().Context(), m, query))
 	content.chrome = s.chrome(c, m, "experiments", "Experiments")
-	content.Mistakes = mistakes
+	content.Mistakes, content.Marked = mistakes, mark(query.Text, mistakes)
+	content.Curl = s.curl(c.Request(), query)
 	return s.show(c, http.StatusOK, s.pages.list, content)
 }
 
-func newListContent(m moment, q Query, now int64) listContent {
-	list := m.list(q, now)
+func newListContent(m moment, q Query, list ExperimentList) listContent {
 	p := listContent{
-		List: list, Query: q, Filtered: q.filtered(),
+		List: list, Query: q, Filtered: q.filtered(), Terms: termsHelp,
 		Headers: sortHeaders(q), Chips: q.chips(m.view.facets), Pager: q.pager(list.Total),
-		Hidden: fields(q, "search", "offset"), Unsorted: fields(q, "sort", "order", "offset"),
+		Hidden: fields(q, "q", "offset"), Unsorted: fields(q, "sort", "order", "offset"),
 		CSV: q.all().href("/export.csv"), JSON: q.all().href("/export.json"),
 	}
 	for i := range list.Experiments {
@@ -101,6 +105,64 @@ func newListContent(m moment, q Query, now int64) listContent {
 	p.Caption = fmt.Sprintf("Experiments %d to %d of %d, by %s, %s", q.Offset+1, q.Offset+len(p.Rows), list.Total, columns[q.column].name, direction)
 	return p
 }
+
+// mark cuts a text where its mistakes begin and end; nil without any of them in it.
+func mark(text string, mistakes []Mistake) []marked {
+	letters := []rune(text)
+	at := 0
+	var out []marked
+	in := slices.DeleteFunc(slices.Clone(mistakes), func(m Mistake) bool { return m.Parameter != "q" || m.Length == 0 })
+	slices.SortStableFunc(in, func(a, b Mistake) int { return cmp.Compare(a.At, b.At) })
+	for _, m := range in {
+		end := min(m.At+m.Length, len(letters))
+		if m.At < at || end <= m.At {
+			continue // of the same word
+		}
+		if m.At > at {
+			out = append(out, marked{Text: string(letters[at:m.At])})
+		}
+		out = append(out, marked{Text: string(letters[m.At:end]), Wrong: true})
+		at = end
+	}
+	if out != nil && at < len(letters) {
+		out = append(out, marked{Text: string(letters[at:])})
+	}
+	return out
+}
+
+var plainHost = regexp.MustCompile(`^[A-Za-z0-9.:\[\]_-]+$`)
+
+// curl is the command that asks the API for the same view.
+func (s *Server) curl(r *http.Request, q Query) string {
+	host, scheme := r.Host, "http"
+	if !plainHost.MatchString(host) {
+		host = s.config.Addr
+	}
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return "curl '" + scheme + "://" + host + q.href(apiPrefix+"/experiments") + "'" // Encode leaves no quote
+}
+
+// termsHelp is the help that stands under the text box.
+var termsHelp = func() []termHelp {
+	out := []termHelp{{"gsm8k grpo", "each is a part of the name, in any case"}, {`"last word"`, "in quotes: nothing but a part of the name"}, {"-kind:table", "a minus turns a term round"}}
+	for _, q := range allQualifiers() {
+		name := q.name
+		if q.flag == nil {
+			name += ":"
+		}
+		doc := q.doc
+		switch {
+		case q.number != nil && !q.bytes && q.flag == nil:
+			doc += ", as 12, >=100, 10..20"
+		case q.time != nil:
+			doc += ", as <7d, >12h, >=2026-11-01, never"
+		}
+		out = append(out, termHelp{name, doc})
+	}
+	return out
+}()
 
 func newListRow(s Summary) listRow {
 	return listRow{Summary: s, Bare: bareName(s), Href: experimentPath(s.ID), Badges: badgesOf(s), Backlog: backlogLevel(s)}
@@ -115,6 +177,10 @@ func bareName(s Summary) string {
 func badgesOf(s Summary) []badge {
 	var out []badge
 	switch {
+	case !s.Stored && s.Failures > 0:
+		out = append(out, badge{Text: or(s.ErrorClass, "no answer"), Level: "bad", Title: s.Error})
+	case !s.Stored:
+		out = append(out, badge{Text: "no row yet", Level: "note", Title: "Named by its source; no round has stored it. Nothing was stored for this page either"})
 	case s.Failures > 0:
 		out = append(out, badge{Text: "failing", Level: "bad", Title: or(s.ErrorClass, "no answer")})
 	case s.RowCount == nil && s.ObservedAt == nil:
@@ -146,8 +212,7 @@ func sortHeaders(q Query) []sortHeader {
 		if col.title == "" {
 			continue
 		}
-		next := q
-		next.Sort, next.column, next.Offset, next.Down = col.name, i, 0, col.down
+		next := q.by(i, col.down)
 		h := sortHeader{Name: col.name, Title: col.title, Hint: col.hint, AriaSort: "none"}
 		if col.number != nil && !col.time {
 			h.Class = "num"
@@ -166,62 +231,6 @@ func sortHeaders(q Query) []sortHeader {
 		out = append(out, h)
 	}
 	return out
-}
-
-// chips offers filters with their counts, and the usual questions in one click.
-func (q Query) chips(f facets) []chipGroup {
-	var all int64
-	for _, n := range f.kinds {
-		all += n
-	}
-	kinds := chipGroup{Label: "Kind"}
-	every := q
-	every.Kinds, every.Offset = nil, 0
-	kinds.Chips = append(kinds.Chips, chip{Text: "all kinds", Href: every.href("/"), Count: all, Counted: true, On: len(q.Kinds) == 0})
-	for _, k := range fleet.Kinds() {
-		next, on := q, slices.Contains(q.Kinds, k)
-		if f.kinds[k] == 0 && !on {
-			continue
-		}
-		next.Kinds, next.Offset = toggled(q.Kinds, k), 0
-		kinds.Chips = append(kinds.Chips, chip{Text: string(k), Href: next.href("/"), Count: f.kinds[k], Counted: true, On: on})
-	}
-	states := chipGroup{Label: "State"}
-	states.Chips = append(states.Chips, q.stateChip(Hot, all), q.stateChip(Retired, f.retired),
-		q.switchChip("failing", f.failing, func(q *Query) *bool { return &q.Failing }),
-		q.switchChip("pending", f.backlog, func(q *Query) *bool { return &q.Backlog }))
-	if f.unseen > 0 || q.Unseen {
-		states.Chips = append(states.Chips, q.switchChip("not observed", f.unseen, func(q *Query) *bool { return &q.Unseen }))
-	}
-	views := chipGroup{Label: "Sorted by"}
-	for _, v := range []struct{ text, sort string }{
-		{"newest write", "last_write"}, {"worst backlog", "pending_wal_generations"}, {"most fragments", "fragment_count"},
-	} {
-		next := q
-		next.Sort, next.column, next.Down, next.Offset = v.sort, findColumn(v.sort), true, 0
-		views.Chips = append(views.Chips, chip{Text: v.text, Href: next.href("/"), On: q.Sort == v.sort && q.Down})
-	}
-	return []chipGroup{kinds, states, views}
-}
-
-func (q Query) stateChip(state State, n int64) chip {
-	next := q
-	next.States, next.Offset = toggled(q.States, state), 0
-	return chip{Text: string(state), Href: next.href("/"), Count: n, Counted: true, On: slices.Contains(q.States, state)}
-}
-
-func (q Query) switchChip(text string, n int64, of func(*Query) *bool) chip {
-	on := *of(&q)
-	next := q
-	*of(&next), next.Offset = !on, 0
-	return chip{Text: text, Href: next.href("/"), Count: n, Counted: true, On: on}
-}
-
-func toggled[T comparable](in []T, v T) []T {
-	if i := slices.Index(in, v); i >= 0 {
-		return slices.Delete(slices.Clone(in), i, i+1)
-	}
-	return append(slices.Clone(in), v)
 }
 
 func (q Query) pager(total int) pager {
@@ -276,83 +285,4 @@ func keys(v url.Values) func(func(string) bool) {
 func (q Query) all() Query {
 	q.Limit, q.Offset = defaultLimit, 0
 	return q
-}
-
-// exportCSV writes every experiment of the view.
-func (s *Server) exportCSV(c echo.Context) error {
-	list, err := s.export(c)
-	if err != nil {
-		return err
-	}
-	h := c.Response().Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Content-Disposition", `attachment; filename="experiments.csv"`)
-	c.Response().WriteHeader(http.StatusOK)
-	w := csv.NewWriter(c.Response())
-	_ = w.Write(csvHeader) // a client that went away is no error of ours
-	for i := range list.Experiments {
-		_ = w.Write(csvRecord(&list.Experiments[i]))
-	}
-	w.Flush()
-	return nil
-}
-
-func (s *Server) exportJSON(c echo.Context) error {
-	list, err := s.export(c)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("Content-Disposition", `attachment; filename="experiments.json"`)
-	c.Response().Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(c.Response()).Encode(list)
-}
-
-func (s *Server) export(c echo.Context) (ExperimentList, error) {
-	m := s.feed.moment()
-	if m.view == nil {
-		return ExperimentList{}, notLoaded(m)
-	}
-	q, mistakes := parseQuery(c.QueryParams())
-	if len(mistakes) > 0 {
-		return ExperimentList{}, refuse(http.StatusUnprocessableEntity, strings.Join(mistakes, "; "))
-	}
-	q.Limit, q.Offset = -1, 0
-	list := m.list(q, s.now().UnixMilli())
-	list.Limit = list.Total
-	return list, nil
-}
-
-var csvHeader = []string{"id", "kind", "name", "state", "last_write", "row_count", "rows_exact", "fragment_count", "pending_wal_generations",
-	"bytes", "last_maintenance", "scanned_at", "failures", "error_class", "action", "reason", "uri"}
-
-func csvRecord(s *Summary) []string {
-	exact := ""
-	if s.RowsExact != nil {
-		exact = strconv.FormatBool(*s.RowsExact)
-	}
-	return []string{s.ID, string(s.Kind), cell(bareName(*s)), string(s.State), csvTime(s.LastWrite), csvNumber(s.RowCount), exact,
-		csvNumber(s.FragmentCount), csvNumber(s.PendingWAL), csvNumber(s.Bytes), csvTime(s.LastMaintenance), csvTime(s.ScannedAt),
-		strconv.FormatInt(s.Failures, 10), cell(s.ErrorClass), s.Action, cell(s.Reason), cell(s.URI)}
-}
-
-func csvNumber(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.FormatInt(*n, 10)
-}
-
-func csvTime(ms *int64) string {
-	if ms == nil {
-		return ""
-	}
-	return time.UnixMilli(*ms).UTC().Format(time.RFC3339)
-}
-
-// cell keeps spreadsheets from reading text as a formula.
-func cell(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
 }

@@ -175,7 +175,7 @@ func (s *Server) verdict(m moment, t target, r asked) verdict {
 	case r.action == workflows.ActionWake:
 		return verdict{start: true, reason: "retired; looking whether it was written since"}
 	case retired:
-		return verdict{reason: m.view.decisions[t.at].Reason + "; wake looks at it now"}
+		return verdict{reason: m.view.decision(t.at, s.now().UnixMilli()).Reason + "; wake looks at it now"}
 	case !policy.Maintain:
 		return verdict{reason: "maintenance is off for it: by MAINTENANCE, dev without --maintain, or an override"}
 	case m.schedule != nil && m.schedule.Paused:

@@ -34,10 +34,14 @@ func useErrorBody() {
 // is not known.
 func mistakes(op *huma.Operation, status int, message string, errs []error) *ErrorBody {
 	var said []string
+	var words []Mistake
 	for _, err := range errs {
 		var detail *huma.ErrorDetail
+		var word Mistake
 		switch {
 		case err == nil:
+		case errors.As(err, &word):
+			said, words = append(said, sentence(err)), append(words, word)
 		case errors.As(err, &detail) && status == http.StatusBadRequest:
 			said = append(said, "the body is not JSON: "+detail.Message)
 		case errors.As(err, &detail):
@@ -47,7 +51,9 @@ func mistakes(op *huma.Operation, status int, message string, errs []error) *Err
 		}
 	}
 	if len(said) > 0 {
-		return refuse(status, strings.Join(said, "; "))
+		body := refuse(status, strings.Join(said, "; "))
+		body.Mistakes = words
+		return body
 	}
 	switch status {
 	case http.StatusBadRequest:

@@ -37,7 +37,7 @@ func (s *Server) plan(m moment, limit int) FleetPlan {
 		Maintain: s.policies.Default.Maintain || len(made.Starts) > 0,
 		Starts:   planned(made.Starts, len(made.Starts)), Waiting: planned(made.Waiting, limit), Blocked: []Planned{}, Running: []Running{},
 		WaitingAll: len(made.Waiting), BlockedAll: len(made.Blocked), CoolingDown: made.CoolingDown, NotDue: made.NotDue,
-		Causes: causesOf(made.Blocked), Retired: len(m.view.retired), Budgets: Budgets{s.budgets.Merge, s.budgets.Compact, s.budgets.Retire}, AsOf: timeOf(m.asOf()),
+		Causes: causesOf(made.Blocked), Retired: int(m.view.facets.retired), Budgets: Budgets{s.budgets.Merge, s.budgets.Compact, s.budgets.Retire}, AsOf: timeOf(m.asOf()),
 	}
 	for _, b := range made.Blocked[:min(limit, len(made.Blocked))] {
 		out.Blocked = append(out.Blocked, Planned{

@@ -6,71 +6,134 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"lancefleet/fleet"
 )
 
 const (
 	defaultLimit = 50
 	maxLimit     = 500
 	maxSearch    = 200 // bytes
+	maxText      = 1000
 )
 
 // Query is the view somebody asks for; all of it is in the URL.
 type Query struct {
-	Search  string
-	Kinds   []fleet.Kind
-	States  []State
-	Failing bool
-	Backlog bool // only with pending generations
-	Unseen  bool // only never observed
-	Sort    string
-	Down    bool
-	Limit   int
-	Offset  int
+	Text   string // words and qualifiers, see terms.go
+	Sort   string
+	Down   bool
+	Limit  int
+	Offset int
 
+	terms  []term // of the text, those that were not understood included
 	column int
 }
 
-// parseQuery reads a query and says what it did not understand, word by word.
-// What it did not understand is left at its default.
-func parseQuery(in url.Values) (Query, []string) {
-	q := Query{Search: strings.TrimSpace(in.Get("search"))}
-	var mistakes []string
-	miss := func(s string) { mistakes = append(mistakes, s) }
+// listParams are the parameters that were there before there was a text. They go
+// into the text, so that there is one place that says what is asked for.
+var listParams = map[string]func(q *Query, in url.Values, miss complain){
+	"kind":    func(q *Query, in url.Values, miss complain) { q.addList("kind", in, miss) },
+	"state":   func(q *Query, in url.Values, miss complain) { q.addList("state", in, miss) },
+	"failing": func(q *Query, in url.Values, miss complain) { q.addFlag("failing", in, miss) },
+	"backlog": func(q *Query, in url.Values, miss complain) { q.addFlag("backlog", in, miss) },
+	"unseen":  func(q *Query, in url.Values, miss complain) { q.addFlag("unseen", in, miss) },
+}
 
-	if len(q.Search) > maxSearch {
-		miss("search: longer than " + strconv.Itoa(maxSearch) + " bytes")
-		q.Search = strings.ToValidUTF8(q.Search[:maxSearch], "")
+// complain notes a value of a parameter that was not understood.
+type complain func(parameter, word, message string)
+
+// parseQuery reads a query and says what it did not understand, word by word.
+// What it did not understand is left out.
+func parseQuery(in url.Values) (Query, []Mistake) {
+	var q Query
+	var mistakes []Mistake
+	miss := func(parameter, word, message string) {
+		mistakes = append(mistakes, Mistake{Parameter: parameter, Word: word, Message: message})
 	}
-	for _, word := range words(in["kind"]) {
-		if k := fleet.Kind(word); slices.Contains(fleet.Kinds(), k) {
-			q.Kinds = append(q.Kinds, k)
-		} else {
-			miss("kind: " + strconv.Quote(word) + " is none; allowed: rollout, generic, datagen, table")
-		}
+	text := in.Get("q")
+	if len(text) > maxText {
+		miss("q", "", "longer than "+strconv.Itoa(maxText)+" bytes")
+		text = strings.ToValidUTF8(text[:maxText], "")
 	}
-	for _, word := range words(in["state"]) {
-		if s := State(word); s == Hot || s == Retiring || s == Retired {
-			q.States = append(q.States, s)
-		} else {
-			miss("state: " + strconv.Quote(word) + " is none; allowed: hot, retiring, retired")
-		}
+	mistakes = append(mistakes, q.read(strings.TrimSpace(text))...)
+	q.addSearch(in.Get("search"), miss)
+	for _, name := range []string{"kind", "state", "failing", "backlog", "unseen"} {
+		listParams[name](&q, in, miss)
 	}
-	q.Failing = flag(in, "failing", miss)
-	q.Backlog = flag(in, "backlog", miss)
-	q.Unseen = flag(in, "unseen", miss)
 	q.readOrder(in, miss)
 	q.Limit = min(max(number(in, "limit", defaultLimit, miss), 1), maxLimit)
 	q.Offset = max(number(in, "offset", 0, miss), 0)
 	return q, mistakes
 }
 
-func (q *Query) readOrder(in url.Values, miss func(string)) {
+// read takes a text as the query's.
+func (q *Query) read(text string) []Mistake {
+	terms, mistakes := split(text)
+	for i := range terms {
+		if m := terms[i].compile(); m != nil {
+			mistakes = append(mistakes, *m)
+		}
+	}
+	q.Text, q.terms = text, terms
+	return mistakes
+}
+
+// with is the query with another text, from its first page.
+func (q Query) with(text string) Query {
+	q.read(text)
+	q.Offset = 0
+	return q
+}
+
+// add puts terms at the end of the text, where they are not in it yet.
+func (q *Query) add(raw string) {
+	for _, t := range q.terms {
+		if t.raw == raw {
+			return
+		}
+	}
+	q.read(strings.TrimSpace(q.Text + " " + raw))
+}
+
+// addSearch is the parameter `search`: one literal part of the name.
+func (q *Query) addSearch(word string, miss complain) {
+	word = strings.TrimSpace(word)
+	if len(word) > maxSearch {
+		miss("search", "", "longer than "+strconv.Itoa(maxSearch)+" bytes")
+		word = strings.ToValidUTF8(word[:maxSearch], "")
+	}
+	if word != "" {
+		q.add(literal(strings.ToValidUTF8(word, "\uFFFD")))
+	}
+}
+
+func (q *Query) addList(name string, in url.Values, miss complain) {
+	var good []string
+	for _, word := range words(in[name]) {
+		if allowed := qualifiers[name].allowed; slices.Contains(allowed, word) {
+			good = append(good, word)
+		} else {
+			miss(name, word, quoted(word)+" is none; allowed: "+strings.Join(allowed, ", "))
+		}
+	}
+	if len(good) > 0 {
+		q.add(name + ":" + strings.Join(good, ","))
+	}
+}
+
+func (q *Query) addFlag(name string, in url.Values, miss complain) {
+	switch v := in.Get(name); v {
+	case "", "false", "0":
+	case "true", "1", "on":
+		q.add(name)
+	default:
+		miss(name, v, quoted(v)+" is neither true nor false")
+	}
+}
+
+func (q *Query) readOrder(in url.Values, miss complain) {
 	q.Sort = defaultSort
 	if word := in.Get("sort"); word != "" {
 		if findColumn(word) < 0 {
-			miss(unknownColumn(word))
+			miss("sort", word, unknownColumn(word))
 		} else {
 			q.Sort = word
 		}
@@ -83,7 +146,7 @@ func (q *Query) readOrder(in url.Values, miss func(string)) {
 	case "asc", "desc":
 		q.Down = word == "desc"
 	default:
-		miss("order: " + strconv.Quote(word) + " is none; allowed: asc, desc")
+		miss("order", word, quoted(word)+" is none; allowed: asc, desc")
 	}
 }
 
@@ -100,34 +163,18 @@ func words(values []string) []string {
 	return out
 }
 
-func flag(in url.Values, name string, miss func(string)) bool {
-	switch v := in.Get(name); v {
-	case "", "false", "0":
-		return false
-	case "true", "1", "on":
-		return true
-	default:
-		miss(name + ": " + strconv.Quote(v) + " is neither true nor false")
-		return false
-	}
-}
-
 // number clamps what is too large for an int instead of refusing it.
-func number(in url.Values, name string, unset int, miss func(string)) int {
+func number(in url.Values, name string, unset int, miss complain) int {
 	v := in.Get(name)
 	if v == "" {
 		return unset
 	}
 	n, err := strconv.ParseInt(v, 10, 32)
-	if err != nil && !isRange(err) {
-		miss(name + ": " + strconv.Quote(v) + " is not a whole number")
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		miss(name, v, quoted(v)+" is not a whole number")
 		return unset
 	}
 	return int(n)
-}
-
-func isRange(err error) bool {
-	return errors.Is(err, strconv.ErrRange)
 }
 
 // order is the word for the URL and the JSON.
@@ -138,27 +185,20 @@ func (q Query) order() string {
 	return "asc"
 }
 
-// filtered is true if the query shows less than the whole fleet.
-func (q Query) filtered() bool {
-	return q.Search != "" || len(q.Kinds) > 0 || len(q.States) > 0 || q.Failing || q.Backlog || q.Unseen
+// by is the query sorted by another column.
+func (q Query) by(column int, down bool) Query {
+	q.Sort, q.column, q.Down, q.Offset = columns[column].name, column, down, 0
+	return q
 }
+
+// filtered is true if the query shows less than the whole fleet.
+func (q Query) filtered() bool { return len(q.terms) > 0 }
 
 // values writes the query back, without what is default.
 func (q Query) values() url.Values {
 	out := url.Values{}
-	if q.Search != "" {
-		out.Set("search", q.Search)
-	}
-	for _, k := range q.Kinds {
-		out.Add("kind", string(k))
-	}
-	for _, s := range q.States {
-		out.Add("state", string(s))
-	}
-	for name, on := range map[string]bool{"failing": q.Failing, "backlog": q.Backlog, "unseen": q.Unseen} {
-		if on {
-			out.Set(name, "true")
-		}
+	if q.Text != "" {
+		out.Set("q", q.Text)
 	}
 	if q.Sort != defaultSort || q.Down != columns[q.column].down {
 		out.Set("sort", q.Sort)
@@ -181,41 +221,91 @@ func (q Query) href(path string) string {
 	return path
 }
 
-// states are those that the query shows: a search finds all of them, a list
-// without one the hot, unless it says otherwise.
+// searches says whether a part of a name is asked for: then the retired are found
+// too, and what only a source names.
+func (q Query) searches() bool {
+	return slices.ContainsFunc(q.terms, func(t term) bool { return t.isWord() && !t.not })
+}
+
+// asksFor says whether a term of the text asks for a value of a qualifier that lists,
+// or, with no value, for a flag.
+func (q Query) asksFor(name, value string) bool {
+	return slices.ContainsFunc(q.terms, func(t term) bool { return t.asks(name, value) })
+}
+
+// wantsCold says whether those count that only a source names.
+func (q Query) wantsCold() bool { return q.searches() || q.asksFor("unseen", "") }
+
+// states are those that the query shows: a search finds all of them, a list without
+// one the hot, unless it says otherwise.
 func (q Query) states() []State {
+	all := []State{Hot, Retiring, Retired}
+	var wanted []State
+	excludes := false
+	for _, t := range q.terms {
+		if t.q == nil || t.q.name != "state" || t.test == nil {
+			continue
+		}
+		for _, v := range t.values {
+			switch {
+			case v == "any" && !t.not:
+				return all
+			case t.not:
+				excludes = true
+			default:
+				wanted = append(wanted, State(v))
+			}
+		}
+	}
 	switch {
-	case len(q.States) > 0:
-		return q.States
-	case q.Search != "":
-		return []State{Hot, Retiring, Retired}
+	case len(wanted) > 0:
+		return wanted
+	case excludes || q.searches() || slices.ContainsFunc(q.terms, func(t term) bool { return t.q != nil && t.q.name == "retired-at" }):
+		return all
 	}
 	return []State{Hot, Retiring}
 }
 
-// matcher answers a test for one row of the view.
-func (q Query) matcher(v *view, retiring map[fleet.ID]bool) func(i int32) bool {
-	states := q.states()
-	needle := strings.ToLower(q.Search)
-	qualified := strings.Contains(needle, ":")
+// matcher answers a test for one experiment of the view.
+func (q Query) matcher(a *asking) func(i int32) bool {
+	states, cold := q.states(), q.wantsCold()
+	each, oneOf := q.tests()
 	return func(i int32) bool {
-		row := &v.Rows[i]
-		switch {
-		case q.Failing && !row.Failing(),
-			q.Backlog && (!row.Known || row.PendingWAL <= 0),
-			q.Unseen && row.Known,
-			len(q.Kinds) > 0 && !slices.Contains(q.Kinds, row.Kind),
-			!slices.Contains(states, v.state(i, retiring)):
+		if a.view.isCold(i) && !cold || !slices.Contains(states, a.view.state(i, a.retiring)) {
 			return false
-		case needle == "" || strings.Contains(v.lower[i], needle):
-			return true
-		default:
-			return qualified && strings.Contains(string(row.Kind)+":"+v.lower[i], needle)
 		}
+		for k := range each {
+			if each[k].test(a, i) == each[k].not {
+				return false
+			}
+		}
+		for _, group := range oneOf {
+			if !slices.ContainsFunc(group, func(t term) bool { return t.test(a, i) }) {
+				return false
+			}
+		}
+		return true
 	}
 }
 
-// selection is what a query finds: the rows of one page, and the truth about all.
+// tests are the terms of which each must fit, and the groups of which one must:
+// `kind:table kind:generic` is either. What the states say is left out.
+func (q Query) tests() (each []term, oneOf map[string][]term) {
+	oneOf = map[string][]term{}
+	for _, t := range q.terms {
+		switch {
+		case t.test == nil, t.q != nil && t.q.name == "state" && !t.not:
+		case t.q != nil && t.q.lists != nil && !t.not:
+			oneOf[t.q.name] = append(oneOf[t.q.name], t)
+		default:
+			each = append(each, t)
+		}
+	}
+	return each, oneOf
+}
+
+// selection is what a query finds: the experiments of one page by their number, and
+// the truth about all.
 type selection struct {
 	rows   []int32
 	total  int
@@ -223,12 +313,13 @@ type selection struct {
 }
 
 // run answers the page [offset, offset+limit); a limit below 0 means everything.
-func (q Query) run(v *view, retiring map[fleet.ID]bool) selection {
-	order := v.sorted(q.column)
-	if !q.filtered() && len(v.retired) == 0 {
-		return q.runAll(v, order)
+func (q Query) run(a *asking) selection {
+	order := a.view.sorted(q.column)
+	a.view.orders[q.column].asked.Store(true)
+	if !q.filtered() {
+		return q.runAll(a, order)
 	}
-	match := q.matcher(v, retiring)
+	match := q.matcher(a)
 	s := selection{totals: Totals{RowsExact: true}}
 	order.each(q.Down, func(i int32) bool {
 		if !match(i) {
@@ -238,21 +329,24 @@ func (q Query) run(v *view, retiring map[fleet.ID]bool) selection {
 			s.rows = append(s.rows, i)
 		}
 		s.total++
-		s.totals.add(&v.Rows[i])
+		s.totals.add(a.view.row(i))
 		return true
 	})
 	return s
 }
 
-// runAll reads no more rows than it shows: the sums of the fleet are known.
-func (q Query) runAll(v *view, order *order) selection {
-	s := selection{total: len(v.Rows), totals: v.totals}
+// runAll reads no more than it shows: the sums of the hot are known.
+func (q Query) runAll(a *asking, order *order) selection {
+	s := selection{total: int(a.view.facets.hot), totals: a.view.totals}
 	seen := 0
 	order.each(q.Down, func(i int32) bool {
+		if a.view.isCold(i) || a.view.retired[i] != nil {
+			return true
+		}
 		if seen++; seen > q.Offset {
 			s.rows = append(s.rows, i)
 		}
-		return q.Limit < 0 || len(s.rows) < q.Limit
+		return seen < s.total && (q.Limit < 0 || len(s.rows) < q.Limit)
 	})
 	return s
 }

@@ -59,8 +59,8 @@ func (v *view) matches(ref fleet.Ref) []target {
 	}
 	var out []target
 	for _, k := range kinds {
-		if i, ok := v.byID[fleet.ID{Kind: k, Name: ref.Name}]; ok {
-			out = append(out, target{exp: v.Rows[i].Experiment, row: &v.Rows[i], at: i})
+		if i, ok := v.find(fleet.ID{Kind: k, Name: ref.Name}); ok {
+			out = append(out, target{exp: v.Rows[i].Experiment, row: v.Rows[i], at: i})
 		}
 	}
 	return out

@@ -77,7 +77,7 @@ func (s *Server) retirement(m moment, ops []operation, limit int) Retirement {
 	}
 	out := Retirement{Candidates: []Planned{}, Blocked: []Blocked{}, Retired: []RetiredOne{}, Returned: []ReturnedOne{}}
 	for i := range m.view.Rows {
-		if r := &m.view.Rows[i]; m.view.retired[int32(i)] == nil && !m.retiring[r.ID] {
+		if r := m.view.Rows[i]; m.view.retired[i] == nil && !m.retiring[r.ID] {
 			s.consider(&out, m, r, tries[r.String()], now)
 		}
 	}
@@ -165,7 +165,7 @@ func (s *Server) ledgerSays(out *Retirement, m moment, limit int) {
 	var retired, returned []*fleet.LedgerEntry
 	for i := range m.view.ledger.Entries {
 		e := &m.view.ledger.Entries[i]
-		switch at, there := m.view.byID[e.ID]; {
+		switch at, there := m.view.find(e.ID); {
 		case e.State == fleet.LedgerRetired && there && m.view.retired[at] != nil:
 			retired = append(retired, e)
 		case e.State == fleet.LedgerReturned:

@@ -82,8 +82,8 @@ func (s *Server) series(ctx context.Context, m moment, id fleet.ID, days int) (S
 	out.ID = id.String()
 	out.Points = pointsOf(samples, actions, out.From)
 	if m.view != nil {
-		if at, ok := m.view.byID[id]; ok && m.view.retired[at] == nil {
-			out.addNow(&m.view.Rows[at])
+		if at, ok := m.view.find(id); ok && m.view.retired[at] == nil {
+			out.addNow(m.view.Rows[at])
 		}
 	}
 	for _, r := range runsOf(actions) {

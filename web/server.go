@@ -65,12 +65,15 @@ type Server struct {
 	stopping context.Context // ended when the server stops: polls end with it
 	stop     context.CancelFunc
 	deadline func(route string) time.Duration
+
+	cold *coldLooks // of what no table has
 }
 
 // parts is what a Server is made of, all behind interfaces.
 type parts struct {
 	snapshots snapshots
 	lookup    lookup
+	names     names // nil = no sources
 	rounds    rounds
 	ledger    ledger
 	journal   journal
@@ -113,11 +116,11 @@ func newServer(config Config, p parts) (*Server, error) {
 		inspect: p.inspect, journal: p.journal, samples: p.samples, lookup: p.lookup, observer: p.observer, steer: p.steer, rounds: p.rounds, authorise: p.authorise,
 		metrics: p.metrics, measured: p.measured, pages: pages,
 		gate: gate, address: address, reads: newLimits(config.storageReads(), p.now),
-		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce),
+		access: map[string]Access{}, strict: map[string]*parameters{}, observing: make(chan struct{}, observersAtOnce), cold: newColdLooks(p.observer, p.now),
 		feed: &feed{
-			snapshots: p.snapshots, rounds: p.rounds, ledger: p.ledger, journal: p.journal, steer: p.steer, policies: p.policies, now: p.now,
+			snapshots: p.snapshots, names: p.names, rounds: p.rounds, ledger: p.ledger, journal: p.journal, steer: p.steer, policies: p.policies, now: p.now,
 			every: config.RefreshEvery, log: p.log,
-			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), changed: make(chan struct{}),
+			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), rename: make(chan struct{}, 1), changed: make(chan struct{}),
 		},
 	}
 	s.deadline = deadlineOf

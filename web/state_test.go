@@ -48,7 +48,7 @@ func TestRetiredOnesAreFoundBySearchAndOneFilterAwayAndNotInTheWay(t *testing.T)
 	}
 	status := decode[Status](t, b.get("/api/v1/status"), 200)
 	require.EqualValues(t, 2, status.Totals.Experiments, "sums are of the hot ones")
-	require.Contains(t, b.get("/").Body.String(), "state=retired", "one click away")
+	require.Contains(t, b.get("/").Body.String(), "state%3Aretired", "one click away")
 }
 
 func TestARetiredOneIsShownFromTheLedgerAtItsOwnAddress(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 func TestAParameterThatARouteDoesNotTakeIsRefusedByName(t *testing.T) {
 	b := guarded(t)
 	for target, says := range map[string]string{
-		"/api/v1/experiments?serach=x":                 `"serach": there is no such parameter; allowed: search, limit, offset`,
+		"/api/v1/experiments?serach=x":                 `"serach": there is no such parameter; allowed: q, search, limit, offset`,
 		"/export.csv?colour=blue":                      `"colour"`,
 		"/export.json?colour=blue":                     `"colour"`,
 		"/api/v1/experiments/run-1?fresch=true":        `"fresch": there is no such parameter; allowed: fresh`,

@@ -26,11 +26,17 @@ type shown struct {
 	decision fleet.Decision
 	state    State
 	entry    *fleet.LedgerEntry // of a retired one
+	stored   bool               // in a table
 }
 
-// shown of one row.
-func (v *view) shown(i int32, retiring map[fleet.ID]bool) shown {
-	return shown{&v.Rows[i], v.decisions[i], v.state(i, retiring), v.retired[i]}
+// shown of one experiment.
+func (v *view) shown(i int32, retiring map[fleet.ID]bool, now int64) shown {
+	row := v.row(i)
+	if v.isCold(i) {
+		cold := fleet.UnknownRow(*v.experiment(i))
+		row = &cold
+	}
+	return shown{row, v.decision(i, now), v.state(i, retiring), v.entry(i), !v.isCold(i)}
 }
 
 // summarise makes the public shape of one experiment.
@@ -70,6 +76,7 @@ func summarise(e shown, now int64) Summary {
 		ErrorClass:      row.ErrorClass,
 		Error:           row.Error,
 		MissingRounds:   row.MissingRounds,
+		Stored:          e.stored,
 	}
 	if k {
 		exact := row.RowsExact

@@ -63,7 +63,7 @@ func New(d Deps) (*Server, error) {
 		d.Log = slog.Default()
 	}
 	p := parts{
-		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, rounds: d.Browser.Rounds,
+		snapshots: statsTable{d.Browser.Stats}, lookup: d.Browser.Sources, names: d.Browser.Sources, rounds: d.Browser.Rounds,
 		ledger: d.Browser.Ledger, journal: d.Browser.Journal, samples: d.Browser.Samples,
 		policies: d.Policies, origins: d.Origins, budgets: d.Budgets, fleet: d.Fleet, dataDir: d.DataDir, build: d.Version, now: d.Now, log: d.Log, authorise: d.Authorise,
 	}

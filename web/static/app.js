@@ -21,6 +21,17 @@
     input.addEventListener("change", () => remember(input.dataset.keep, input.value));
   }
 
+  // Copy buttons.
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        say("Copied");
+        button.textContent = "Copied";
+      } catch { say("The browser did not allow copying; select the text instead."); }
+    });
+  }
+
   // Rows: j and k move, Enter opens (the row's link has the focus).
   const rows = () => [...main.querySelectorAll("a[data-row]")];
   const move = (step) => {

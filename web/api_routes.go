@@ -38,6 +38,7 @@ func (s *Server) routeAPI() {
 	s.routeMaintenance(api, op)
 	handle(s, Read, op(http.MethodGet, "/operations", "get-operations", "What runs, what is next, what was done, what fails and why"), s.getOperations, api)
 	handle(s, Read, op(http.MethodGet, "/series", "get-fleet-series", "Rounds and backlog over time"), s.getFleetSeries, api)
+	s.routeEvents(api, op)
 	handle(s, Read, op(http.MethodGet, "/status", "get-status", "This server and its fleet at a glance"), s.getStatus, api)
 
 	s.get(Open, apiPrefix+"/openapi.json", func(c echo.Context) error { return c.JSON(http.StatusOK, api.OpenAPI()) })

@@ -16,10 +16,12 @@ import (
 const (
 	opsSecret  = "ops-7c1f20b9e4d35a86-0123456789"
 	lookSecret = "look-03b5d9f7a2c4e681-0123456789"
+
+	eventSecret = "bucket-5e2c90b7d1f3a846-0123456789"
 )
 
 func withTokens(c *Config, _ *parts) {
-	c.Tokens = "ops:operator:" + opsSecret + ", grafana:viewer:" + lookSecret
+	c.Tokens = "ops:operator:" + opsSecret + ", grafana:viewer:" + lookSecret + ", minio:notifier:" + eventSecret
 }
 
 func bearer(secret string) []string {
@@ -37,6 +39,7 @@ var whoAsks = map[string]struct {
 	"a browser of nobody":          {[]string{"Accept", "text/html"}, 0, 303, 303},
 	"a viewer":                     {bearer(lookSecret), 0, 0, 403},
 	"an operator":                  {bearer(opsSecret), 0, 0, 0},
+	"a notifier":                   {bearer(eventSecret), 0, 403, 403},
 	"a wrong token":                {bearer("wrong"), 0, 401, 401},
 	"a token by another scheme":    {[]string{"Authorization", "Basic " + opsSecret}, 0, 401, 401},
 	"a browser with a wrong token": {append(bearer("wrong"), "Accept", "text/html"), 0, 401, 401},
@@ -49,7 +52,10 @@ func TestWhoMayDoWhat(t *testing.T) {
 	b := guarded(t, withTokens)
 	for _, r := range everyRoute {
 		for name, who := range whoAsks {
-			want := map[Access]int{Open: who.open, Read: who.read, Operate: who.operate}[r.access]
+			want := map[Access]int{Open: who.open, Read: who.read, Operate: who.operate, Notify: who.operate}[r.access]
+			if r.access == Notify && name == "a notifier" {
+				want = 0
+			}
 			if want == 303 && isAPI(r.path) {
 				want = 401 // programs are not led to a page
 			}

@@ -88,6 +88,8 @@ type steering interface {
 	Maintain(ctx context.Context, action string, r control.MaintenanceRequest) (control.Started, error)
 	// Maintenance waits up to the given time for a run to end; nil = still running.
 	Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error)
+	// Hint tells the workers of experiments that were written.
+	Hint(ctx context.Context, ids []fleet.ID) (taken bool, err error)
 	// Running lists the maintenance that runs; it may lag by seconds.
 	Running(ctx context.Context) ([]control.Running, error)
 	// RunningRounds lists the rounds that run, oldest first; it may lag by seconds.

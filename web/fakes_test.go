@@ -291,6 +291,15 @@ func (f *fakeTemporal) Maintenance(_ context.Context, workflowID, runID string, 
 	return f.result, nil
 }
 
+func (f *fakeTemporal) Hint(_ context.Context, ids []fleet.ID) (bool, error) {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = id.String()
+	}
+	err := f.call("hint %s", strings.Join(names, " "))
+	return err == nil && !f.running, err
+}
+
 func (f *fakeTemporal) Running(context.Context) ([]control.Running, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -59,11 +59,18 @@ func mistakes(op *huma.Operation, status int, message string, errs []error) *Err
 	case http.StatusBadRequest:
 		message = "a body of JSON is needed" + allowedFields(op)
 	case http.StatusRequestEntityTooLarge:
-		message = tooLarge
+		message = tooLarge(bodyLimit(operationPath(op)))
 	case http.StatusRequestTimeout:
 		message = "the body did not arrive in time"
 	}
 	return refuse(status, message)
+}
+
+func operationPath(op *huma.Operation) string {
+	if op == nil {
+		return ""
+	}
+	return op.Path
 }
 
 // mistake words one value that was not as it should be.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
@@ -15,10 +16,17 @@ import (
 )
 
 // maxBody is the most a request may carry: the largest is a reason for a pause.
-const (
-	maxBody  = 64 << 10
-	tooLarge = "the body is larger than 64 KiB"
-)
+const maxBody = 64 << 10
+
+// bodyLimit is the most that a route takes: events come in batches.
+func bodyLimit(path string) int64 {
+	if path == eventsPath {
+		return maxEvents
+	}
+	return maxBody
+}
+
+func tooLarge(limit int64) string { return fmt.Sprintf("the body is larger than %d KiB", limit>>10) }
 
 // contentPolicy lets a page load its own files and nothing else. No inline scripts or
 // styles exist, so an injected one would not run.
@@ -110,11 +118,12 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > maxBody {
-			writeError(w, refuse(http.StatusRequestEntityTooLarge, tooLarge))
+		limit := bodyLimit(r.URL.Path)
+		if r.ContentLength > limit {
+			writeError(w, refuse(http.StatusRequestEntityTooLarge, tooLarge(limit)))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		next.ServeHTTP(w, r)
 	})
 }

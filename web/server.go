@@ -39,6 +39,7 @@ type Server struct {
 	now       func() time.Time
 	log       *slog.Logger
 	feed      *feed
+	events    *eventQueue
 	lookup    lookup    // nil = no sources
 	observer  observer  // nil = nothing can be observed on demand
 	inspect   inspector // nil = nothing can be looked at closely
@@ -92,6 +93,7 @@ type parts struct {
 	authorise Authorise
 	metrics   http.Handler
 	measured  func(method, route string, status int, took time.Duration)
+	events    EventMetrics // nil = none kept
 }
 
 func newServer(config Config, p parts) (*Server, error) {
@@ -125,6 +127,11 @@ func newServer(config Config, p parts) (*Server, error) {
 	}
 	s.deadline = deadlineOf
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	var to hinter
+	if p.steer != nil {
+		to = p.steer
+	}
+	s.events = newEventQueue(to, p.events, p.log)
 	s.route()
 	return s, nil
 }
@@ -144,12 +151,14 @@ func (s *Server) route() {
 // Handler answers requests; Run must be running for it to have anything to show.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Run keeps the data in memory new until the context ends.
+// Run keeps the data in memory new, and hands over what events named, until the
+// context ends.
 func (s *Server) Run(ctx context.Context) {
-	var both sync.WaitGroup
-	both.Go(func() { s.gate.watch(ctx) })
-	both.Go(func() { s.feed.run(ctx) })
-	both.Wait()
+	var all sync.WaitGroup
+	all.Go(func() { s.gate.watch(ctx) })
+	all.Go(func() { s.feed.run(ctx) })
+	all.Go(func() { s.events.run(ctx) })
+	all.Wait()
 }
 
 // Serve answers requests on the listener, and keeps the data new, until the
@@ -293,11 +302,15 @@ func (s *Server) explain(ctx context.Context, err error) *ErrorBody {
 
 // handle registers one documented operation.
 func handle[I, O any](s *Server, access Access, op huma.Operation, h func(context.Context, *I) (*O, error), api huma.API) {
-	op.MaxBodyBytes = maxBody
+	op.MaxBodyBytes = bodyLimit(op.Path)
 	op.BodyReadTimeout = 15 * time.Second
 	op.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity,
 		http.StatusServiceUnavailable, http.StatusInternalServerError}
-	if fields := fieldsOf(reflect.TypeFor[I]()); len(fields) > 0 {
+	fields := fieldsOf(reflect.TypeFor[I]())
+	if op.RequestBody != nil { // read by hand
+		op.Errors = append(op.Errors, http.StatusRequestEntityTooLarge)
+	}
+	if len(fields) > 0 {
 		op.Errors = append(op.Errors, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 		op.Metadata = map[string]any{fieldsKey: fields}
 	}

@@ -50,6 +50,7 @@ type Control interface {
 	Seal(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	Wake(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error)
+	Hint(ctx context.Context, ids []fleet.ID) (control.Started, error)
 	RunningMaintenance(ctx context.Context) ([]control.Running, error)
 	RunningRounds(ctx context.Context) ([]control.RunningRound, error)
 }
@@ -74,7 +75,7 @@ func New(d Deps) (*Server, error) {
 		p.steer = temporal{d.Control}
 	}
 	if d.Metrics != nil {
-		p.metrics, p.measured = d.Metrics.Handler(), d.Metrics.ObserveHTTP
+		p.metrics, p.measured, p.events = d.Metrics.Handler(), d.Metrics.ObserveHTTP, d.Metrics
 	}
 	return newServer(d.Config, p)
 }
@@ -196,12 +197,18 @@ func (t temporal) Maintenance(ctx context.Context, workflowID, runID string, wai
 	}
 }
 
+func (t temporal) Hint(ctx context.Context, ids []fleet.ID) (bool, error) {
+	started, err := t.Control.Hint(ctx, ids)
+	return err == nil && !started.AlreadyRunning, err
+}
+
 func (t temporal) Running(ctx context.Context) ([]control.Running, error) {
 	return t.RunningMaintenance(ctx)
 }
 
 // Metrics counts requests and serves what the process counts.
 type Metrics interface {
+	EventMetrics
 	Handler() http.Handler
 	ObserveHTTP(method, route string, status int, took time.Duration)
 }

@@ -32,7 +32,7 @@ type httpFlags struct {
 
 // accessFlags say who may look and who may act.
 type accessFlags struct {
-	TokensFile     string   `help:"File of tokens, NAME:ROLE:SECRET a line, ROLE viewer or operator. With any, here or in LANCEFLEET_TOKENS, nobody gets in without. Read again when it changes." env:"LANCEFLEET_TOKENS_FILE" placeholder:"FILE"`
+	TokensFile     string   `help:"File of tokens, NAME:ROLE:SECRET a line, ROLE viewer, operator or notifier (events only). With any, here or in LANCEFLEET_TOKENS, nobody gets in without. Read again when it changes." env:"LANCEFLEET_TOKENS_FILE" placeholder:"FILE"`
 	Tokens         string   `help:"Tokens themselves; meant for the variable, as others can read a command line." hidden:"" env:"LANCEFLEET_TOKENS"`
 	SessionTime    seconds  `help:"How long a browser stays logged in." default:"12h" env:"SESSION_TIME"`
 	OpenMetrics    bool     `help:"Show /metrics without a token." env:"OPEN_METRICS"`

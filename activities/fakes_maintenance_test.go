@@ -15,7 +15,7 @@ import (
 type fakeLedger struct{ *fakeWorld }
 
 func (l fakeLedger) Latest(context.Context) (*store.LedgerView, error) {
-	return &store.LedgerView{Version: uint64(len(l.ledger)), Entries: fleet.Newest(l.ledger)}, nil
+	return &store.LedgerView{Version: uint64(len(l.ledger)), Entries: fleet.Newest(l.ledger)}, l.read("_retired")
 }
 
 func (l fakeLedger) Append(_ context.Context, entries ...fleet.LedgerEntry) error {
@@ -44,13 +44,13 @@ func (w *fakeWorld) entry(name string) *fleet.LedgerEntry {
 
 // History reads the journal as the real one does.
 func (j fakeJournal) History(context.Context) (map[fleet.ID]fleet.History, error) {
-	return fleet.Histories(j.journal), nil
+	return fleet.Histories(j.journal), j.read("_journal")
 }
 
 func (j fakeJournal) Upkeep(context.Context) (fleet.UpkeepState, error) {
 	newest := slices.Clone(j.journal)
 	slices.SortStableFunc(newest, func(a, b fleet.Action) int { return int(b.At - a.At) })
-	return fleet.UpkeepOf(newest), nil
+	return fleet.UpkeepOf(newest), j.read("_journal")
 }
 
 // fakeMetrics counts.

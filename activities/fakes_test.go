@@ -53,7 +53,8 @@ type fakeWorld struct {
 	beforeStats  func()       // a commit of `_stats` is decided, and not yet made
 	afterLedger  func() error // the entries have landed
 	paused       string
-	block        bool // batches wait until their context ends
+	block        bool   // batches wait until their context ends
+	unreadable   string // a table whose reader fails
 }
 
 func newWorld(names ...string) *fakeWorld {
@@ -235,7 +236,16 @@ type (
 	fakeJournal struct{ *fakeWorld }
 )
 
-func (s fakeStats) Latest(context.Context) (*store.Snapshot, error) { return s.head(), nil }
+func (w *fakeWorld) read(table string) error {
+	if w.unreadable == table {
+		return &lance.Error{Class: lance.Corrupt, Op: "read_table", URI: table, Message: "it lacks a file"}
+	}
+	return nil
+}
+
+func (s fakeStats) Latest(context.Context) (*store.Snapshot, error) {
+	return s.head(), s.read("_stats")
+}
 
 func (s fakeStats) At(_ context.Context, version uint64) (*store.Snapshot, error) {
 	if version < s.cleanedBelow {

@@ -20,10 +20,12 @@ type fakeKeeper struct {
 	versions int64
 	err      error
 	options  store.UpkeepOptions
+	asked    int
 }
 
 func (k *fakeKeeper) Upkeep(_ context.Context, o store.UpkeepOptions) []store.UpkeepResult {
 	k.options = o
+	k.asked++
 	return k.results
 }
 

@@ -109,15 +109,34 @@ func (c *cachedTable[T]) refresh(ctx context.Context, _ []struct{}) (*edition[T]
 	}
 	var e *edition[T]
 	if head.Version > 0 {
-		e, err = c.read(ctx, 0, head)
+		if e, err = c.read(ctx, 0, head); errors.Is(err, lance.ErrGone) {
+			err = c.missing(ctx, head, err)
+		}
 	}
-	if errors.Is(err, lance.ErrGone) { // not there, or dropped between the two requests
+	if errors.Is(err, lance.ErrGone) {
 		e, err = c.none()
 	}
 	if err != nil {
 		return nil, err
 	}
 	return c.keep(e), nil
+}
+
+// missing judges a table that had a head and could not be read for something that is
+// gone: it was dropped between the two requests, or lacks one of its files. The
+// latter is no empty table: nobody may begin anew over it.
+func (c *cachedTable[T]) missing(ctx context.Context, seen lance.Head, cause error) error {
+	head, err := c.reader.Head(ctx, c.uri)
+	switch {
+	case err != nil:
+		return err
+	case head.Version != seen.Version || head.ETag != seen.ETag:
+		return &lance.Error{Class: lance.Conflict, Op: "read", URI: c.uri, Message: "it was made anew meanwhile: " + cause.Error()}
+	}
+	return &lance.Error{
+		Class: lance.Corrupt, Op: "read", URI: c.uri,
+		Message: fmt.Sprintf("version %d lacks a file: %v", head.Version, cause),
+	}
 }
 
 // none is the edition of a table that is not there: decoded from nothing.

@@ -47,6 +47,9 @@ func NewStats(r Reader, dataDir string) *Stats {
 // look at the head, and a read of the table once per version and process.
 func (s *Stats) Latest(ctx context.Context) (*Snapshot, error) {
 	e, err := s.table.head(ctx)
+	if errors.Is(err, lance.ErrCorrupt) { // nothing in it is anybody's only copy
+		return nil, fmt.Errorf("damaged, move %s away and the next round makes it anew: %w", s.uri, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ func statsSuite() map[string]func(*testing.T, *backend) {
 		"a round that races a refresh is refused, then keeps its row": statsRoundRacesRefresh,
 		"a commit of rows with one name twice is refused":             statsTwice,
 		"an empty fleet can be committed":                             statsEmpty,
+		"a damaged table is an error and starts anew when moved away": statsDamaged,
 	}
 }
 

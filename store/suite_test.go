@@ -52,7 +52,7 @@ func TestOnS3(t *testing.T) {
 	engine := openEngine(t, server.StorageOptions())
 	var n atomic.Int64
 	runSuite(t, func(*testing.T) *backend {
-		return &backend{counted: counted{Writer: engine}, dir: fmt.Sprintf("%s/fleet-%d", bucket, n.Add(1)), engine: engine}
+		return &backend{counted: counted{Writer: engine}, dir: fmt.Sprintf("%s/fleet-%d", bucket, n.Add(1)), engine: engine, options: server.StorageOptions()}
 	})
 }
 
@@ -82,10 +82,11 @@ func openEngine(t *testing.T, options map[string]string) *lance.Engine {
 // backend is one empty data directory.
 type backend struct {
 	counted
-	dir    string
-	memory *storetest.Memory // only of the suite in memory
-	engine *lance.Engine     // only of the real ones
-	local  bool
+	dir     string
+	memory  *storetest.Memory // only of the suite in memory
+	engine  *lance.Engine     // only of the real ones
+	local   bool
+	options map[string]string // of the engine
 }
 
 // counted counts what a store.Writer is asked.

@@ -128,7 +128,7 @@ func upkeepYoung(t *testing.T, b *backend) {
 
 func upkeepRounds(t *testing.T, b *backend) {
 	many := 500
-	if b.memory == nil {
+	if b.memory == nil && !b.local {
 		many = 60
 	}
 	s, w := newStats(b)

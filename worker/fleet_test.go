@@ -38,6 +38,7 @@ func TestAFleetOnARealServer(t *testing.T) {
 		"changed settings reach the schedule and keep its pause":          settingsChange,
 		"a source that cannot be read fails the round with its class":     unreadableSource,
 		"metrics tell the same in every process":                          sameMetrics,
+		"a damaged table fails the round until it is moved away":          damagedStats,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, engine, temporal.Client) })
 	}

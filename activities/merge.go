@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"lancefleet/fleet"
 	"lancefleet/lance"
 	"lancefleet/workflows"
 )
@@ -68,21 +69,16 @@ func oldestFirst(tails []lance.Tail) {
 
 // shard seals one shard if it has stranded entries, and merges what is pending.
 func (m *mergeRun) shard(ctx context.Context, tail lance.Tail) error {
-	if m.within(tail.NewestTime, m.in.Limits.LeaveWrittenWithin) {
+	switch m.in.Limits.Reach().Step(tail.Seen(), m.maintenance.Scan.nowMS()) {
+	case fleet.LeaveShard:
 		m.result.Live++
 		return nil
-	}
-	if tail.Stranded > 0 && !m.within(tail.TouchedTime, m.in.Limits.SilentFor) {
+	case fleet.SealShard:
 		if err := m.seal(ctx, tail); err != nil {
 			return err
 		}
 	}
 	return m.drain(ctx, tail.Shard)
-}
-
-// within says whether a time is less than so many ms ago.
-func (m *mergeRun) within(time, ms int64) bool {
-	return ms > 0 && time > m.maintenance.Scan.nowMS()-ms
 }
 
 func (m *mergeRun) seal(ctx context.Context, tail lance.Tail) error {
@@ -172,8 +168,12 @@ func (m *mergeRun) count(ctx context.Context, tails []lance.Tail) error {
 			return fmt.Errorf("classify the WAL tails of %s again: %w", m.in.Target.ID, err)
 		}
 	}
+	reach, now := m.in.Limits.Reach(), m.maintenance.Scan.nowMS()
 	for _, tail := range tails {
 		m.result.Stranded += tail.Stranded
+		if reach.Live(tail.Seen(), now) {
+			m.result.Unflushed += tail.Stranded
+		}
 		m.result.Unknown += tail.Unknown
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 
+	"lancefleet/fleet"
 	"lancefleet/lance"
 	"lancefleet/workflows"
 )
@@ -287,4 +288,37 @@ func TestTheNextSweepIsDueWithTheFirstFolder(t *testing.T) {
 	r, err := do[workflows.SweepResult](t, w.maintenance(h).SweepGenerations, workflows.SweepInput{Target: target("a"), Limits: limits})
 	require.NoError(t, err)
 	require.Equal(t, workflows.SweepResult{Deleted: 2, Kept: 3, NextDue: 20, Bytes: 9}, r)
+}
+
+func TestEntriesOfALiveShardAreCountedApartAndASilentOneIsSealed(t *testing.T) {
+	w := newWorld("a").seen()
+	old, now := w.now.Add(-2*time.Hour).UnixMilli(), w.now.UnixMilli()
+	h := &fakeHeavy{fakeWorld: w}
+	h.tails = func() ([]lance.Tail, error) {
+		return []lance.Tail{{Shard: "live", Stranded: 2, NewestTime: now, TouchedTime: now}, {Shard: "gone", Stranded: 3, NewestTime: old, TouchedTime: old}}, nil
+	}
+	h.merge = func(s lance.MergeSpec) (lance.Merged, error) { return lance.Merged{Shard: s.Shard}, nil }
+	h.seal = func(s lance.SealSpec) (lance.Sealed, error) { return lance.Sealed{Shard: s.Shard}, nil }
+
+	r, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, workflows.MergeInput{Target: target("a"), Limits: workflows.Limits{SilentFor: time.Hour.Milliseconds()}})
+
+	require.NoError(t, err)
+	require.Equal(t, []string{"classify", "seal gone", "merge gone", "merge live"}, h.calls)
+	require.Equal(t, []int64{5, 2}, []int64{r.Stranded, r.Unflushed})
+}
+
+func TestAVerificationDoesNotCallStrandedWhatAWriterMayFlush(t *testing.T) {
+	words := "shard s: 2 WAL entries with 2 rows are stranded: their writer never flushed them"
+	for age, called := range map[time.Duration]bool{time.Minute: false, 2 * time.Hour: true} {
+		w := newWorld("a").seen()
+		h := &fakeHeavy{fakeWorld: w}
+		h.verify = func() (fleet.Evidence, error) { return fleet.Evidence{Stranded: 2, Blocking: []string{words}}, nil }
+		h.tails = func() ([]lance.Tail, error) {
+			return []lance.Tail{{Shard: "s", Stranded: 2, TouchedTime: w.now.Add(-age).UnixMilli(), Sentence: words}}, nil
+		}
+		e, err := do[fleet.Evidence](t, w.maintenance(h).VerifyZeroPending, workflows.VerifyInput{Target: target("a")})
+		require.NoError(t, err)
+		require.False(t, e.Clean())
+		require.Equal(t, called, e.Blocking[0] == words, e.Blocking)
+	}
 }

@@ -147,7 +147,8 @@ func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, w
 		p.Reason = "retired, and not written since"
 		return
 	}
-	wishes, d := decision(in, was.row, policy, history, a.Scan.nowMS())
+	asked := fleet.Asked{Action: in.Action, Shard: in.Args.Shard, Force: in.Args.Force, ByHand: in.Args.By != ""}
+	wishes, d := fleet.DecideAsked(asked, was.row, policy, history, a.Scan.nowMS())
 	p.Reason = d.Reason
 	p.Due = d.Action != fleet.DoNothing
 	p.Refused = !p.Due && d.Held != ""
@@ -155,76 +156,16 @@ func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, w
 		in.Action == workflows.ActionOptimize && wishes.Merge.Action == fleet.DoNothing
 }
 
-// decision is about what the run was started for. A person who asks for it has it
-// done now: see fleet.AskedFor.
-func decision(in workflows.PrepareInput, row fleet.Row, policy fleet.Policy, history fleet.History, now int64) (fleet.Wishes, fleet.Decision) {
-	if in.Args.By != "" {
-		policy, history = fleet.AskedFor(policy, history)
-	}
-	wishes := fleet.DecideEach(row, policy, history, now)
-	switch in.Action {
-	case workflows.ActionRetire:
-		if in.Args.Force {
-			return wishes, fleet.DecideForced(row, policy, history, now)
-		}
-		return wishes, wishes.Retire
-	case workflows.ActionSeal:
-		return wishes, sealDecision(in.Args.Shard, row, policy)
-	}
-	return wishes, either(wishes.Merge, wishes.Compact)
-}
-
-// either is what is due of two decisions, else why neither is.
-func either(merge, compact fleet.Decision) fleet.Decision {
-	switch {
-	case merge.Action != fleet.DoNothing:
-		return merge
-	case compact.Action != fleet.DoNothing:
-		return compact
-	case merge.Held == "" && compact.Held != "":
-		merge, compact = compact, merge
-	}
-	if compact.Reason != "" && compact.Reason != merge.Reason {
-		if merge.Reason != "" {
-			merge.Reason += "; "
-		}
-		merge.Reason += compact.Reason
-	}
-	return merge
-}
-
-// sealDecision lets an operator have a shard sealed whatever its age.
-func sealDecision(shard string, row fleet.Row, policy fleet.Policy) fleet.Decision {
-	refused := func(held fleet.Held, why string) fleet.Decision {
-		return fleet.Decision{Action: fleet.DoNothing, Reason: why, Held: held}
-	}
-	switch {
-	case !policy.Maintain:
-		return refused(fleet.HeldOff, "maintenance is off: observe only")
-	case policy.Paused != "":
-		return refused(fleet.HeldPaused, "paused: "+policy.Paused)
-	}
-	for _, s := range row.Shards {
-		if s.ID == shard {
-			return fleet.Decision{Action: fleet.DoMerge, Reason: "seal shard " + shard + ", asked for by an operator"}
-		}
-	}
-	return refused(fleet.HeldRefused, fmt.Sprintf("it has no shard %q", shard))
-}
-
 // limits bound the steps by the policy in force. A retirement compacts whatever can
 // be made fewer: it is the last chance.
 func (a *Maintenance) limits(in workflows.PrepareInput, policy fleet.Policy, row *fleet.Row) workflows.Limits {
-	c := a.Config
+	c, reach := a.Config, policy.Reach()
 	limits := workflows.Limits{
-		MergeGenerations: c.MergeGenerations, MergeBytes: c.MergeBytes, SilentFor: policy.LiveWithin.Milliseconds(),
+		MergeGenerations: c.MergeGenerations, MergeBytes: c.MergeBytes, SilentFor: reach.SilentFor, LeaveWrittenWithin: reach.LeaveWithin,
 		CompactFragments: int(policy.CompactMinFragments), CompactTargetRows: policy.RowsPerFragment(row),
 		CompactSources: c.CompactSources, CompactBytes: c.CompactBytes, CompactOptions: policy.CompactOptions(),
 		CleanupOlderThan: policy.CleanupOlderThan.Milliseconds(),
 		Grace:            c.Grace.Milliseconds(), UnknownGrace: c.UnknownGrace.Milliseconds(),
-	}
-	if policy.LiveShards == fleet.LeaveLiveShards {
-		limits.LeaveWrittenWithin = policy.LiveWithin.Milliseconds()
 	}
 	if in.Action == workflows.ActionRetire || in.Args.By != "" {
 		limits.CompactFragments = min(limits.CompactFragments, fleet.FewestFragments)

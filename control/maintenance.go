@@ -119,6 +119,19 @@ func (c *Control) AwaitMaintenance(ctx context.Context, workflowID, runID string
 	return result, wrap("wait for", workflowID, err)
 }
 
+// MaintenanceProgress asks a run how far it is. Only a worker can answer.
+func (c *Control) MaintenanceProgress(ctx context.Context, workflowID, runID string) (workflows.MaintenanceProgress, error) {
+	var p workflows.MaintenanceProgress
+	if !c.isMaintenance(workflowID) || workflowID == c.names.Tables() {
+		return p, &Error{Class: ClassGone, Op: "ask", ID: workflowID, Err: errors.New("not maintenance of an experiment of this fleet")}
+	}
+	answer, err := c.client.QueryWorkflow(ctx, workflowID, runID, workflows.ProgressQuery)
+	if err == nil {
+		err = answer.Get(&p)
+	}
+	return p, wrap("ask", workflowID, err)
+}
+
 // isMaintenance keeps callers from reading other workflows through this.
 func (c *Control) isMaintenance(workflowID string) bool {
 	if workflowID == c.names.Tables() {

@@ -1,5 +1,7 @@
 package fleet
 
+import "fmt"
+
 // FewestFragments can be made one.
 const FewestFragments = 2
 
@@ -13,4 +15,67 @@ func AskedFor(p Policy, h History) (Policy, History) {
 	p.MergeMinGenerations = min(p.MergeMinGenerations, 1)
 	p.CompactMinFragments = min(p.CompactMinFragments, FewestFragments)
 	return p, h
+}
+
+// Asked is what a run over one experiment was started for.
+type Asked struct {
+	Action string // ActRetire, ActOptimize or ActSeal
+	Shard  string // of a seal
+	Force  bool   // overlooks the age
+	ByHand bool   // a person asks: see AskedFor
+}
+
+// DecideAsked decides about what was asked for, with what would be wanted at all. A
+// run and a dry run of it decide by this and by nothing else.
+func DecideAsked(a Asked, r Row, p Policy, h History, now int64) (Wishes, Decision) {
+	if a.ByHand {
+		p, h = AskedFor(p, h)
+	}
+	wishes := DecideEach(r, p, h, now)
+	switch a.Action {
+	case ActRetire:
+		if a.Force {
+			return wishes, DecideForced(r, p, h, now)
+		}
+		return wishes, wishes.Retire
+	case ActSeal:
+		return wishes, decideSeal(a.Shard, r, p)
+	}
+	return wishes, either(wishes.Merge, wishes.Compact)
+}
+
+// either is what is due of two decisions, else why neither is.
+func either(merge, compact Decision) Decision {
+	switch {
+	case merge.Action != DoNothing:
+		return merge
+	case compact.Action != DoNothing:
+		return compact
+	case merge.Held == "" && compact.Held != "":
+		merge, compact = compact, merge
+	}
+	if compact.Reason != "" && compact.Reason != merge.Reason {
+		if merge.Reason != "" {
+			merge.Reason += "; "
+		}
+		merge.Reason += compact.Reason
+	}
+	return merge
+}
+
+// decideSeal lets an operator have a shard sealed whatever its age.
+func decideSeal(shard string, r Row, p Policy) Decision {
+	held := func(held Held, why string) Decision { return Decision{Action: DoNothing, Reason: why, Held: held} }
+	switch {
+	case !p.Maintain:
+		return held(HeldOff, "maintenance is off: observe only")
+	case p.Paused != "":
+		return held(HeldPaused, "paused: "+p.Paused)
+	}
+	for _, s := range r.Shards {
+		if s.ID == shard {
+			return Decision{Action: DoMerge, Reason: "seal shard " + shard + ", asked for by an operator"}
+		}
+	}
+	return held(HeldRefused, fmt.Sprintf("it has no shard %q", shard))
 }

@@ -185,3 +185,15 @@ func TestGenerationsThatSomebodyElseDrainedAreNoticed(t *testing.T) {
 		})
 	}
 }
+
+func TestAnActionSaysEachThingOnce(t *testing.T) {
+	for want, a := range map[string]Action{
+		"not retired: it moved":           {Why: "not retired: it moved", Error: "not retired: it moved"},
+		"finished: not retired: it moved": {Why: "finished: not retired: it moved", Error: "not retired: it moved"},
+		"403":                             {Error: "403"},
+		"merged":                          {Why: "merged"},
+		"nightly: 403":                    {Why: "nightly", Error: "403"},
+	} {
+		assert.Equal(t, want, a.Words())
+	}
+}

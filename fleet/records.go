@@ -1,5 +1,7 @@
 package fleet
 
+import "strings"
+
 // RoundRecord is the result of one round and one row of `_rounds`.
 type RoundRecord struct {
 	RoundID          string   `json:"round_id"` // run id of its ScanWorkflow
@@ -67,4 +69,16 @@ type Action struct {
 	Why        string `json:"why,omitempty"`
 	WorkflowID string `json:"workflow_id,omitempty"`
 	RunID      string `json:"run_id,omitempty"`
+}
+
+// Words are why it was done, and what went wrong, each said once: a run that fails or
+// is refused has the same sentence in both.
+func (a Action) Words() string {
+	switch {
+	case a.Error == "" || strings.Contains(a.Why, a.Error):
+		return a.Why
+	case a.Why == "" || strings.Contains(a.Error, a.Why):
+		return a.Error
+	}
+	return a.Why + ": " + a.Error
 }

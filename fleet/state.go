@@ -72,15 +72,19 @@ func writtenToBase(e Evidence, o Observation) string {
 		return "version " + utoa(is.Version) + " is older than " + utoa(was.Version) + ": another table"
 	case is.Version == was.Version && is.ETag != was.ETag:
 		return "version " + utoa(is.Version) + " is another one than before"
-	case !reachesBack(o, int64(was.Version)):
-		return "commits since version " + utoa(was.Version) + " are gone"
-	case o.BaseRows != e.Rows:
-		return Count(o.BaseRows, "row") + " instead of " + itoa(e.Rows)
 	}
+	// An observation lists no commits beyond the first that is no maintenance: that it
+	// does not reach back means something only where there is none.
 	for _, c := range o.Commits {
 		if c.Version > was.Version && !IsMaintenance(c) {
 			return "version " + utoa(c.Version) + " may have brought rows"
 		}
+	}
+	switch {
+	case !reachesBack(o, int64(was.Version)):
+		return "commits since version " + utoa(was.Version) + " are gone"
+	case o.BaseRows != e.Rows:
+		return Count(o.BaseRows, "row") + " instead of " + itoa(e.Rows)
 	}
 	return ""
 }

@@ -79,6 +79,7 @@ func TestWhatALookAtARetiredExperimentMeans(t *testing.T) {
 		"somebody appended":                 {with(base(8, appended(8, noon))), Write, "version 8 may have brought rows"},
 		"an append with an old time":        {with(base(8, appended(8, 1))), Write, "version 8 may have brought rows"},
 		"an append under a compaction":      {with(base(9, rewrite(9, noon), appended(8, noon))), Write, "version 8 may have brought rows"},
+		"an append far above the evidence":  {with(base(12, appended(12, noon))), Write, "version 12 may have brought rows"},
 		"a commit that was cleaned up":      {with(base(9, rewrite(9, noon))), Write, "commits since version 7 are gone"},
 		"an older version":                  {with(base(3, rewrite(3, noon))), Write, "version 3 is older than 7: another table"},
 		"the version of another table":      {with(func(o *Observation) { o.Fingerprint.ETag = "x" }), Write, "version 7 is another one than before"},

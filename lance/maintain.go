@@ -127,6 +127,22 @@ type Tail struct {
 	Sentence       string      `json:"sentence,omitempty"`
 }
 
+// Seen is the tail as decisions take it.
+func (t Tail) Seen() fleet.ShardTail {
+	return fleet.ShardTail{
+		Shard: t.Shard, Stranded: t.Stranded, Unknown: t.Unknown, NewestTime: t.NewestTime, TouchedTime: t.TouchedTime, Words: t.Sentence,
+	}
+}
+
+// SeenTails are all of them.
+func SeenTails(tails []Tail) []fleet.ShardTail {
+	seen := make([]fleet.ShardTail, len(tails))
+	for i, t := range tails {
+		seen[i] = t.Seen()
+	}
+	return seen
+}
+
 // SweepSpec asks for the folders of drained generations to go.
 type SweepSpec struct {
 	URI          string        `json:"uri"`

@@ -68,6 +68,7 @@ type samples interface {
 type inspector interface {
 	Preview(ctx context.Context, s lance.PreviewSpec) (lance.Preview, error)
 	PreviewSeal(ctx context.Context, s lance.SealSpec) (lance.Sealed, error)
+	ClassifyTail(ctx context.Context, uri string) ([]lance.Tail, error)
 	Verify(ctx context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error)
 }
 
@@ -90,6 +91,8 @@ type steering interface {
 	Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error)
 	// Hint tells the workers of experiments that were written.
 	Hint(ctx context.Context, ids []fleet.ID) (taken bool, err error)
+	// Progress says how far a run is; only a worker can answer.
+	Progress(ctx context.Context, workflowID, runID string) (workflows.MaintenanceProgress, error)
 	// Running lists the maintenance that runs; it may lag by seconds.
 	Running(ctx context.Context) ([]control.Running, error)
 	// RunningRounds lists the rounds that run, oldest first; it may lag by seconds.

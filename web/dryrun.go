@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"lancefleet/fleet"
@@ -46,7 +47,9 @@ func (s *Server) getExperimentPlan(ctx context.Context, in *experimentPlanInput)
 	return &experimentPlanOutput{Body: plan}, nil
 }
 
-// dryRun says what maintenance would find and do. It reads and writes nothing.
+// dryRun says what maintenance would find and do. It reads and writes nothing. What
+// would not even be started is told by the tables, as when it is asked for; what
+// would be, by a look at the experiment as it is, as the run will take it.
 func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenancePlan, error) {
 	m := s.feed.moment()
 	if m.view == nil {
@@ -57,7 +60,9 @@ func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenanceP
 		return MaintenancePlan{}, err
 	}
 	v := s.verdict(m, t, r)
-	plan := MaintenancePlan{ID: t.exp.String(), Action: r.action, Start: v.start, Reason: v.reason, NotBefore: timeOf(v.notBefore), Blocking: []string{}}
+	plan := MaintenancePlan{
+		ID: t.exp.String(), Action: r.action, Start: v.start, Reason: v.reason, NotBefore: timeOf(v.notBefore), Blocking: []string{}, Clears: []string{},
+	}
 	done, err := s.lookClosely(ctx, closeLookTimeout)
 	if err != nil {
 		return plan, err
@@ -66,7 +71,7 @@ func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenanceP
 	if r.action == workflows.ActionSeal {
 		return s.sealPlan(done.ctx, plan, t, r)
 	}
-	return s.previewPlan(done.ctx, plan, m, t)
+	return s.previewPlan(done.ctx, plan, m, t, r)
 }
 
 func (s *Server) sealPlan(ctx context.Context, plan MaintenancePlan, t target, r asked) (MaintenancePlan, error) {
@@ -83,18 +88,31 @@ func (s *Server) sealPlan(ctx context.Context, plan MaintenancePlan, t target, r
 	return plan, nil
 }
 
-func (s *Server) previewPlan(ctx context.Context, plan MaintenancePlan, m moment, t target) (MaintenancePlan, error) {
+func (s *Server) previewPlan(ctx context.Context, plan MaintenancePlan, m moment, t target, r asked) (MaintenancePlan, error) {
 	policy, _ := s.policies.For(t.exp.ID)
 	history := m.view.histories[t.exp.ID]
-	policy, history = fleet.AskedFor(policy, history)
+	now := s.now().UnixMilli()
+	if plan.Start && s.observer != nil {
+		o, err := s.observer.Observe(ctx, t.exp, t.row)
+		if err != nil {
+			return plan, fmt.Errorf("observing %s: %w", t.exp.ID, err)
+		}
+		row := fleet.Observed(t.exp, t.row, o, now)
+		history.ForeignDrain = history.ForeignDrain || t.row.Known && len(fleet.DrainedByOthers(t.row.Shards, row.Shards)) > 0
+		_, d := fleet.DecideAsked(r.asks(), row, policy, history, now)
+		plan.Start, plan.Reason, plan.NotBefore = d.Action != fleet.DoNothing, d.Reason, timeOf(d.NotBefore)
+		t.row = &row
+	}
+	limits, _ := fleet.AskedFor(policy, history)
 	preview, err := s.inspect.Preview(ctx, lance.PreviewSpec{
-		URI: t.exp.URI, RememberedMarks: history.Marks(t.row), TargetRows: policy.RowsPerFragment(t.row),
-		MinFragments: int(policy.CompactMinFragments), CleanupOlderThan: policy.CleanupOlderThan,
+		URI: t.exp.URI, RememberedMarks: history.Marks(t.row), TargetRows: limits.RowsPerFragment(t.row),
+		MinFragments: int(limits.CompactMinFragments), CleanupOlderThan: limits.CleanupOlderThan,
 	})
 	if err != nil {
 		return plan, fmt.Errorf("looking at %s: %w", t.exp.ID, err)
 	}
 	plan.count(preview)
+	plan.foresee(preview, policy.Knowing(history).Reach(), now)
 	return plan, nil
 }
 
@@ -103,7 +121,6 @@ func (p *MaintenancePlan) count(preview lance.Preview) {
 	var rows, bytes int64
 	for _, shard := range preview.Merge {
 		if shard.Refused != nil {
-			p.Blocking = append(p.Blocking, "shard "+shard.Shard+": "+shard.Refused.Sentence)
 			continue
 		}
 		p.Generations += shard.Generations
@@ -112,8 +129,24 @@ func (p *MaintenancePlan) count(preview lance.Preview) {
 	p.MergedRows, p.MergedBytes = numberOf(true, rows), numberOf(true, bytes)
 	p.FragmentsIn, p.FragmentsOut, p.CompactBytes = preview.Compact.FragmentsRemoved, preview.Compact.FragmentsAdded, numberOf(true, preview.Compact.Bytes)
 	p.Versions, p.VersionsBytes = preview.Versions.Removed, preview.Versions.Bytes
-	p.Blocking = append(p.Blocking, preview.Blocking...)
 	p.Preview = &preview
+}
+
+// foresee tells what the run does away with itself from what stops it. A merge that
+// is refused stops no compaction; a retirement is stopped by anything that is left.
+func (p *MaintenancePlan) foresee(preview lance.Preview, reach fleet.Reach, now int64) {
+	merges := make([]fleet.ForeseenMerge, len(preview.Merge))
+	for i, shard := range preview.Merge {
+		merges[i] = fleet.ForeseenMerge{Shard: shard.Shard, Generations: shard.Generations}
+		if shard.Refused != nil {
+			merges[i].Refused = shard.Refused.Sentence
+		}
+	}
+	f := reach.Foresee(merges, lance.SeenTails(preview.Tails), preview.Blocking, now)
+	p.Clears, p.Blocking = append(p.Clears, f.Clears...), append(p.Blocking, f.Stops...)
+	if p.Action == workflows.ActionRetire && p.Start && len(f.Stops) > 0 {
+		p.Start, p.Reason = false, "it would be refused: "+strings.Join(f.Stops, "; ")
+	}
 }
 
 // plus adds what is known; one unknown part makes the sum unknown.
@@ -164,12 +197,38 @@ func (s *Server) verification(ctx context.Context, m moment, t target, deep bool
 	if err != nil {
 		return Verification{}, fmt.Errorf("verifying %s: %w", t.exp.ID, err)
 	}
-	out := Verification{ID: t.exp.String(), URI: t.exp.URI, Clean: evidence.Clean(), Deep: deep, Evidence: evidence, State: Hot}
+	live, err := s.unflushed(done.ctx, t, &evidence)
+	if err != nil {
+		return Verification{}, err
+	}
+	out := Verification{Unflushed: live, ID: t.exp.String(), URI: t.exp.URI, Clean: evidence.Clean(), Deep: deep, Evidence: evidence, State: Hot}
 	if t.row != nil {
 		out.State = m.view.state(t.at, m.retiring)
 	}
 	out.AgainstLedger = againstLedger(m, t, evidence)
 	return out, nil
+}
+
+// unflushed counts entries that a writer may flush yet, and has the sentences about
+// them say so: the native library calls them stranded, since it knows no policy.
+func (s *Server) unflushed(ctx context.Context, t target, e *fleet.Evidence) (int64, error) {
+	if e.Stranded == 0 {
+		return 0, nil
+	}
+	tails, err := s.inspect.ClassifyTail(ctx, t.exp.URI)
+	if err != nil {
+		return 0, fmt.Errorf("looking at the write-ahead log of %s: %w", t.exp.ID, err)
+	}
+	policy, _ := s.policies.For(t.exp.ID)
+	reach, now := policy.Reach(), s.now().UnixMilli()
+	e.Blocking = reach.Reword(e.Blocking, lance.SeenTails(tails), now)
+	var live int64
+	for _, tail := range tails {
+		if reach.Live(tail.Seen(), now) {
+			live += tail.Stranded
+		}
+	}
+	return live, nil
 }
 
 // againstLedger says what a verification means for a retired experiment, without

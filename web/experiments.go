@@ -180,10 +180,33 @@ func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
 	}
 	now := s.now().UnixMilli()
 	m := s.feed.moment()
-	d := describe(s.seen(m, t, o, now), now)
+	e := s.seen(m, t, o, now)
+	s.classify(ctx, e.row, now)
+	d := describe(e, now)
 	d.Fresh, d.AsOf = true, &now
 	s.surround(&d, m, t.exp.ID)
 	return d, nil
+}
+
+// classify says of entries that a silent writer has left whether they are stranded:
+// where nothing is maintained nobody else ever does. What can't be told stays unknown.
+func (s *Server) classify(ctx context.Context, row *fleet.Row, now int64) {
+	if s.inspect == nil || row.TailEntries <= 0 || row.StrandedEntries >= 0 || now-row.LastWrite <= silent.Milliseconds() {
+		return
+	}
+	tails, err := s.inspect.ClassifyTail(ctx, row.URI)
+	if err != nil {
+		s.log.WarnContext(ctx, "look at a write-ahead log", "experiment", row.ID.String(), "error", err)
+		return
+	}
+	var stranded, unknown int64
+	for _, tail := range tails {
+		stranded += tail.Stranded
+		unknown += tail.Unknown
+	}
+	if stranded > 0 || unknown == 0 {
+		row.StrandedEntries = stranded
+	}
 }
 
 // seen is an experiment as a look at it just now shows it. A retired one that was

@@ -44,6 +44,7 @@ type fakeStore struct {
 	samples  []fleet.Sample // newest first
 
 	preview  func(lance.PreviewSpec) (lance.Preview, error)
+	tails    []lance.Tail
 	sealing  func(lance.SealSpec) (lance.Sealed, error)
 	evidence func(uri string, deep bool) (fleet.Evidence, error)
 }
@@ -103,6 +104,10 @@ func (f *fakeStore) PreviewSeal(_ context.Context, spec lance.SealSpec) (lance.S
 		return lance.Sealed{}, errors.New("not expected to look at a shard")
 	}
 	return f.sealing(spec)
+}
+
+func (f *fakeStore) ClassifyTail(context.Context, string) ([]lance.Tail, error) {
+	return f.tails, nil
 }
 
 func (f *fakeStore) Verify(_ context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error) {
@@ -196,6 +201,7 @@ type fakeTemporal struct {
 	maintaining []control.Running
 	scanning    []control.RunningRound
 	result      *workflows.MaintenanceResult
+	progress    *workflows.MaintenanceProgress
 
 	unread error // what asking for the schedule fails with
 	lost   error // what a pause or resume that took effect fails with
@@ -298,6 +304,15 @@ func (f *fakeTemporal) Hint(_ context.Context, ids []fleet.ID) (bool, error) {
 	}
 	err := f.call("hint %s", strings.Join(names, " "))
 	return err == nil && !f.running, err
+}
+
+func (f *fakeTemporal) Progress(context.Context, string, string) (workflows.MaintenanceProgress, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.progress == nil {
+		return workflows.MaintenanceProgress{}, unreachable()
+	}
+	return *f.progress, nil
 }
 
 func (f *fakeTemporal) Running(context.Context) ([]control.Running, error) {

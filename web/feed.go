@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +44,8 @@ type feed struct {
 
 	mu      sync.Mutex
 	at      moment
-	changed chan struct{} // closed and replaced at every renewal
+	changed chan struct{}    // closed and replaced at every renewal
+	over    map[string]int64 // runs that were seen to end, and when; Temporal's list lags behind that
 }
 
 // moment is all that serving one request needs to know; it never changes.
@@ -220,8 +223,32 @@ func (f *feed) askTemporal(ctx context.Context) {
 			return
 		}
 		m.schedule, m.temporalProblem, m.scanning = &schedule, "", scanning
-		m.runs(running)
+		m.runs(f.stillRunning(running))
 	})
+}
+
+// listLags is how long Temporal's list may show a run that is over.
+const listLags = 10 * time.Minute
+
+// ended takes a run out of what is shown as running, now and in lists to come.
+func (f *feed) ended(runID string) {
+	now := f.now().UnixMilli()
+	f.update(func(m *moment) {
+		if f.over == nil {
+			f.over = map[string]int64{}
+		}
+		maps.DeleteFunc(f.over, func(_ string, at int64) bool { return now-at > listLags.Milliseconds() })
+		f.over[runID] = now
+		m.runs(f.stillRunning(m.running))
+	})
+}
+
+// stillRunning leaves out what was seen to end. The feed is locked.
+func (f *feed) stillRunning(running []control.Running) []control.Running {
+	if len(f.over) == 0 {
+		return running
+	}
+	return slices.DeleteFunc(slices.Clone(running), func(r control.Running) bool { return f.over[r.RunID] > 0 })
 }
 
 // runs takes in what Temporal lists.

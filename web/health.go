@@ -24,9 +24,9 @@ func health(e shown, now int64) string {
 		return fmt.Sprintf("No source named it in the last %s: after two it leaves the list.", plural(row.MissingRounds, "round"))
 	case row.StrandedEntries > 0:
 		return count(row.StrandedEntries) + " WAL entries in no generation and not in the base: stranded."
-	case row.TailEntries > 0 && row.LastWrite > 0 && now-row.LastWrite > silent.Milliseconds():
+	case row.TailEntries > 0 && row.StrandedEntries < 0 && row.LastWrite > 0 && now-row.LastWrite > silent.Milliseconds():
 		return fmt.Sprintf("%s past the flush cursor and nothing written for %s: perhaps the cursor only lags, perhaps a writer died before it flushed them. Verify tells.",
-			plural(row.TailEntries, "WAL entry"), fleet.Age(time.Duration(now-row.LastWrite)*time.Millisecond))
+			fleet.Count(row.TailEntries, "WAL entry"), fleet.Age(time.Duration(now-row.LastWrite)*time.Millisecond))
 	case row.PendingWAL > fleet.ReadCap:
 		return fmt.Sprintf("%s pending generations: above %s lance-context workers refuse to read it.", count(row.PendingWAL), count(fleet.ReadCap))
 	case row.PendingWAL > fleet.BacklogWarning:
@@ -35,6 +35,8 @@ func health(e shown, now int64) string {
 		return fmt.Sprintf("Healthy; %s not in the base table yet.", plural(row.PendingWAL, "generation"))
 	case row.PendingWAL < 0:
 		return "Observed; whether generations are pending is unknown."
+	case row.TailEntries > 0 && row.StrandedEntries == 0 && now-row.LastWrite > silent.Milliseconds():
+		return "Healthy; the flush cursor lags behind " + fleet.Count(row.TailEntries, "WAL entry") + " whose rows are in the table or in a generation."
 	case row.TailEntries > 0:
 		return "Healthy; newest writes are in the WAL and not flushed yet."
 	default:

@@ -44,6 +44,7 @@ func (s *Server) history(ctx context.Context, m moment, t target, n int) (Histor
 	}
 	if r := m.runningOf(t.exp.ID); r != nil {
 		running := s.running(*r)
+		running.Progress = s.progress(ctx, r.WorkflowID, r.RunID)
 		out.Running = &running
 	}
 	return out, nil

@@ -197,26 +197,15 @@ func (s *Server) verdict(m moment, t target, r asked) verdict {
 	return v
 }
 
-// decide is the decision about what a person asked for.
+// decide is the decision about what a person asked for: the worker's.
 func (s *Server) decide(m moment, t target, r asked) fleet.Decision {
-	now := s.now().UnixMilli()
 	policy, _ := s.policies.For(t.exp.ID)
-	policy, history := fleet.AskedFor(policy, m.view.histories[t.exp.ID])
-	if r.action == workflows.ActionRetire && r.Force {
-		return fleet.DecideForced(*t.row, policy, history, now)
-	}
-	wishes := fleet.DecideEach(*t.row, policy, history, now)
-	switch {
-	case r.action == workflows.ActionRetire:
-		return wishes.Retire
-	case wishes.Merge.Action == fleet.DoNothing && wishes.Compact.Action != fleet.DoNothing:
-		return wishes.Compact
-	case wishes.Merge.Action == fleet.DoNothing && wishes.Merge.Reason == "":
-		return wishes.Compact
-	case wishes.Merge.Action == fleet.DoNothing && wishes.Compact.Reason != "" && wishes.Compact.Reason != wishes.Merge.Reason:
-		wishes.Merge.Reason += "; " + wishes.Compact.Reason
-	}
-	return wishes.Merge
+	_, d := fleet.DecideAsked(r.asks(), *t.row, policy, m.view.histories[t.exp.ID], s.now().UnixMilli())
+	return d
+}
+
+func (r asked) asks() fleet.Asked {
+	return fleet.Asked{Action: r.action, Shard: r.Shard, Force: r.Force, ByHand: true}
 }
 
 type maintenanceInput struct {
@@ -236,12 +225,29 @@ func (s *Server) getMaintenance(ctx context.Context, in *maintenanceInput) (*rou
 		return nil, fmt.Errorf("asking for run %s of %s: %w", in.RunID, in.WorkflowID, err)
 	}
 	if result == nil {
-		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
+		return &roundOutput{Status: http.StatusAccepted, Body: MaintenanceRunning{
+			RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}, s.progress(ctx, in.WorkflowID, in.RunID),
+		}}, nil
 	}
+	s.feed.ended(in.RunID)
 	s.untilLooked(ctx)
 	return &roundOutput{Status: http.StatusOK, Body: MaintenanceEnded{
 		MaintenanceResult: *result, WorkflowID: in.WorkflowID, RunID: in.RunID, Link: s.workflowPath(in.WorkflowID, in.RunID),
 	}}, nil
+}
+
+// progressTimeout bounds a question to a worker that may be busy, or away.
+const progressTimeout = 3 * time.Second
+
+// progress of a run, nil if no worker tells.
+func (s *Server) progress(ctx context.Context, workflowID, runID string) *workflows.MaintenanceProgress {
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	defer cancel()
+	p, err := s.steer.Progress(ctx, workflowID, runID)
+	if err != nil {
+		return nil
+	}
+	return &p
 }
 
 // untilLooked looks at storage again, so that what is asked for after the answer

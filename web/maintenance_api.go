@@ -36,6 +36,14 @@ type Running struct {
 	RunID      string `json:"run_id"`
 	StartedAt  int64  `json:"started_at"`
 	Link       string `json:"link,omitempty" doc:"In Temporal's UI"`
+
+	Progress *workflows.MaintenanceProgress `json:"progress,omitempty" doc:"How far it is; only where one run is asked for, and a worker answers"`
+}
+
+// MaintenanceRunning answers a long poll that ended before the run did.
+type MaintenanceRunning struct {
+	RunningRound
+	Progress *workflows.MaintenanceProgress `json:"progress" doc:"null = no worker answered"`
 }
 
 func (s *Server) running(r control.Running) Running {
@@ -82,7 +90,8 @@ type MaintenancePlan struct {
 	CompactBytes  *int64   `json:"compact_bytes"`
 	Versions      int64    `json:"versions" doc:"Old versions that would be removed"`
 	VersionsBytes int64    `json:"versions_bytes"`
-	Blocking      []string `json:"blocking" doc:"What stops a retirement as it is now, before anything is done, a sentence each: a run merges and replays what it can"`
+	Blocking      []string `json:"blocking" doc:"What stops a retirement, and a run does not take away, a sentence each"`
+	Clears        []string `json:"clears" doc:"What stands in the way of a retirement now, and a run takes away itself: it merges and replays what it can"`
 
 	Preview *lance.Preview `json:"preview" doc:"Shard by shard; null = not looked at"`
 	Seal    *lance.Sealed  `json:"seal,omitempty" doc:"What sealing would replay"`
@@ -95,7 +104,8 @@ type Verification struct {
 	Clean bool   `json:"clean" doc:"Nothing is pending, stranded or unknown, and nothing else stands in the way of a retirement"`
 	Deep  bool   `json:"deep" doc:"Rows were compared with distinct keys"`
 	fleet.Evidence
-	State State `json:"state"`
+	Unflushed int64 `json:"unflushed" doc:"Of the stranded entries: their shard was touched within LIVE_WITHIN, so their writer may flush them yet"`
+	State     State `json:"state"`
 	// AgainstLedger is for retired ones.
 	AgainstLedger string `json:"against_ledger,omitempty" doc:"What it means for the retirement: same, maintenance, write"`
 }

@@ -122,8 +122,9 @@ func previews2(t *testing.T, b *bench) {
 func TestADryRunSaysWhatItWouldDoAndStartsNothing(t *testing.T) {
 	b := newBench(t, oneRow(8*daysOfMinutes))
 	previews2(t, b)
+	b.store.observe = looksLike(b.store.snapshot.Rows[0], nil)
 	plan := decode[MaintenancePlan](t, b.do("POST", "/api/v1/experiments/run-1/retire?dry_run=true", ""), 200)
-	require.True(t, plan.Start)
+	require.False(t, plan.Start, "its merge would be refused")
 	require.EqualValues(t, 5, plan.Generations)
 	require.Nil(t, plan.MergedRows, "one part is not known")
 	require.EqualValues(t, 500, *plan.MergedBytes)

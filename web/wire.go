@@ -51,6 +51,7 @@ type Control interface {
 	Wake(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error)
 	Hint(ctx context.Context, ids []fleet.ID) (control.Started, error)
+	MaintenanceProgress(ctx context.Context, workflowID, runID string) (workflows.MaintenanceProgress, error)
 	RunningMaintenance(ctx context.Context) ([]control.Running, error)
 	RunningRounds(ctx context.Context) ([]control.RunningRound, error)
 }
@@ -200,6 +201,10 @@ func (t temporal) Maintenance(ctx context.Context, workflowID, runID string, wai
 func (t temporal) Hint(ctx context.Context, ids []fleet.ID) (bool, error) {
 	started, err := t.Control.Hint(ctx, ids)
 	return err == nil && !started.AlreadyRunning, err
+}
+
+func (t temporal) Progress(ctx context.Context, workflowID, runID string) (workflows.MaintenanceProgress, error) {
+	return t.MaintenanceProgress(ctx, workflowID, runID)
 }
 
 func (t temporal) Running(ctx context.Context) ([]control.Running, error) {

@@ -23,6 +23,8 @@ type maintenance struct {
 	drained  int64  // generations taken out by this run: their folders have a grace
 	class    string // of the error that ended it
 	evidence fleet.Evidence
+	now      string // what it does, for those who ask
+	until    int64  // when what it waits for comes, unix ms; 0 = it waits for no time
 }
 
 // step is one entry of a run's history. It tells how it ended, or nothing.
@@ -38,7 +40,7 @@ type told struct {
 }
 
 func newMaintenance(ctx workflow.Context, action string, args MaintenanceArgs) *maintenance {
-	return &maintenance{
+	m := &maintenance{
 		args:    args,
 		names:   Names{Fleet: args.Fleet},
 		started: workflow.Now(ctx),
@@ -46,6 +48,8 @@ func newMaintenance(ctx workflow.Context, action string, args MaintenanceArgs) *
 			ID: args.ID.String(), Action: action, Before: fleet.UnknownFacts(), After: fleet.UnknownFacts(), Steps: []StepResult{},
 		},
 	}
+	m.answerProgress(ctx)
+	return m
 }
 
 // run does the steps until one of them ends the run, and records what became of it.
@@ -200,6 +204,7 @@ func (m *maintenance) record(ctx workflow.Context) error {
 // describe keeps the run's page in Temporal's web UI readable: what was done, and
 // what it is doing or waiting for.
 func (m *maintenance) describe(ctx workflow.Context, now string) {
+	m.now, m.until = now, 0
 	var text strings.Builder
 	text.WriteString(fmt.Sprintf("%s `%s`", strings.ToUpper(m.result.Action[:1])+m.result.Action[1:], m.result.ID)) //nolint:staticcheck // Fprintf is more than the determinism check can follow
 	if why := m.prepared.Reason; why != "" {

@@ -91,6 +91,11 @@ type Limits struct {
 	UnknownGrace       int64  `json:"unknown_grace"`      // of folders whose drain nobody can prove
 }
 
+// Reach says which shards a merge keeps away from.
+func (l Limits) Reach() fleet.Reach {
+	return fleet.Reach{LeaveWithin: l.LeaveWrittenWithin, SilentFor: l.SilentFor}
+}
+
 // MergeInput is the input of MergeWAL.
 type MergeInput struct {
 	Target Target            `json:"target"`
@@ -112,6 +117,7 @@ type MergeResult struct {
 	Live        int               `json:"live"` // shards left to their live writer
 	Left        int64             `json:"left"` // generations still pending
 	Stranded    int64             `json:"stranded"`
+	Unflushed   int64             `json:"unflushed"` // of the stranded ones: their writer may live
 	Unknown     int64             `json:"unknown"`
 	Version     uint64            `json:"version"` // of the base, after the last pass; 0 = none was made
 	Marks       map[string]uint64 `json:"marks"`

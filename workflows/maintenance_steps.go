@@ -112,8 +112,11 @@ func leftWords(r MergeResult) string {
 	if r.Left > 0 {
 		words += ", " + fleet.Count(r.Left, "generation") + " left"
 	}
-	if r.Stranded > 0 {
-		words += ", " + fleet.Count(r.Stranded, "WAL entry") + " stranded"
+	if r.Unflushed > 0 {
+		words += ", " + fleet.Count(r.Unflushed, "WAL entry") + " not flushed yet by a writer that may live"
+	}
+	if gone := r.Stranded - r.Unflushed; gone > 0 {
+		words += ", " + fleet.Count(gone, "WAL entry") + " stranded"
 	}
 	if r.Unknown > 0 {
 		words += ", " + fleet.Count(r.Unknown, "WAL entry") + " of unknown state"
@@ -241,8 +244,9 @@ func (m *maintenance) wait(ctx workflow.Context, ms int64, why string) error {
 	if ms <= 0 {
 		return nil
 	}
-	d := time.Duration(ms) * time.Millisecond
-	m.describe(ctx, "Waiting "+fleet.Age(d)+": "+why+".")
+	d, now := time.Duration(ms)*time.Millisecond, workflow.Now(ctx).UnixMilli()
+	m.describe(ctx, "Waiting until "+fleet.Clock(now+ms, now)+" UTC ("+fleet.Age(d)+"): "+why+".")
+	m.until = now + ms
 	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: why}).Get(ctx, nil)
 }
 

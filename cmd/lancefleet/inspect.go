@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"lancefleet/web"
@@ -36,9 +37,25 @@ func (c *verifyCommand) Run(ctx context.Context, io streams) error {
 		printVerification(io.out, v)
 	}
 	if err == nil && !v.Clean {
-		return fmt.Errorf("%s is not clean: %d pending, %d stranded, %d unknown", v.ID, v.Pending, v.Stranded, v.Unknown)
+		return fmt.Errorf("%s is not clean: %s", v.ID, notClean(v))
 	}
 	return err
+}
+
+// blockingTold is how many sentences the last line has; all are listed above it.
+const blockingTold = 2
+
+// notClean says in one line what stands in the way of a retirement.
+func notClean(v web.Verification) string {
+	if len(v.Blocking) == 0 {
+		return fmt.Sprintf("%d pending, %d stranded, %d unknown", v.Pending, v.Stranded, v.Unknown)
+	}
+	told := v.Blocking[:min(blockingTold, len(v.Blocking))]
+	words := strings.Join(told, "; ")
+	if more := len(v.Blocking) - len(told); more > 0 {
+		words += fmt.Sprintf("; and %d more", more)
+	}
+	return words
 }
 
 type planCommand struct {

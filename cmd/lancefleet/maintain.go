@@ -105,16 +105,19 @@ func printMaintenanceStarted(io streams, asJSON bool, s web.MaintenanceStarted) 
 
 // follow waits for a run and prints what became of it.
 func (a *api) follow(ctx context.Context, io streams, asJSON bool, s web.MaintenanceStarted) error {
+	path := fmt.Sprintf("/api/v1/maintenance/%s/%s", url.PathEscape(s.WorkflowID), url.PathEscape(s.RunID))
+	asking := polling{path: path, wait: pollWait}
 	if !asJSON {
 		what := "started: " + s.Reason
 		if s.AlreadyRunning {
 			what = "is being worked on already: waiting for that"
 		}
 		fmt.Fprintf(io.err, "%s %s %s (run %s)\n", s.Action, s.ID, what, s.RunID)
+		told := progress{to: io.err}
+		asking.wait, asking.running = progressWait, told.tell
 	}
 	ended := new(web.MaintenanceEnded)
-	path := fmt.Sprintf("/api/v1/maintenance/%s/%s", url.PathEscape(s.WorkflowID), url.PathEscape(s.RunID))
-	if err := a.poll(ctx, path, ended); err != nil {
+	if err := a.poll(ctx, asking, ended); err != nil {
 		return fmt.Errorf("run %s: %w", s.RunID, err)
 	}
 	if asJSON {

@@ -28,6 +28,16 @@ type maintenanceServer struct {
 	ended  web.MaintenanceEnded
 	polls  int // that find it running
 	verify web.Verification
+	far    []*workflows.MaintenanceProgress // poll by poll; none: no worker tells
+}
+
+func next(far *[]*workflows.MaintenanceProgress) *workflows.MaintenanceProgress {
+	if len(*far) == 0 {
+		return nil
+	}
+	first := (*far)[0]
+	*far = (*far)[1:]
+	return first
 }
 
 func newMaintenanceServer(t *testing.T) *maintenanceServer {
@@ -47,7 +57,7 @@ func (s *maintenanceServer) answer(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, "/api/v1/maintenance/"):
 		if answer = s.ended; s.polls > 0 {
 			s.polls--
-			status, answer = http.StatusAccepted, web.RunningRound{Running: true}
+			status, answer = http.StatusAccepted, web.MaintenanceRunning{RunningRound: web.RunningRound{Running: true}, Progress: next(&s.far)}
 		}
 	case strings.HasSuffix(r.URL.Path, "/verify"):
 		answer = s.verify
@@ -108,9 +118,14 @@ func TestWaitingPrintsWhatBecameOfIt(t *testing.T) {
 		require.Equal(t, outcome, ended.Outcome)
 		require.Equal(t, want != exitOK, strings.Contains(errs, "said so"))
 		require.Equal(t, "GET /api/v1/maintenance/experiment%2Frollout:x/r?wait_secs=30", s.asked[3])
+		s.polls = 1
 		out, _, _ = s.run(t, "retire", "x", "--wait")
 		require.Contains(t, out, "18 fragments into 2")
-		require.Regexp(t, `fragments +18 -> \?`, out, "unknown is no number")
+		if outcome == workflows.OutcomeNoop {
+			require.NotContains(t, out, "->", "what did nothing changed no number")
+		} else {
+			require.Regexp(t, `fragments +18 -> \?`, out, "unknown is no number")
+		}
 		require.NotContains(t, out, "pending generations", "what nobody knows is not told")
 	}
 }
@@ -149,7 +164,14 @@ func TestVerifyFailsWithAListWhenAnythingIsLeft(t *testing.T) {
 	out, errs, exit := s.run(t, "verify", "x")
 	require.Equal(t, exitFailed, exit)
 	require.Contains(t, out, "2 pending generations in shard a")
-	require.Contains(t, errs, "2 pending, 3 stranded, 0 unknown")
+	require.Contains(t, errs, "rollout:x is not clean: 2 pending generations in shard a\n")
+	require.Regexp(t, `stranded entries +3`, out)
+	require.NotContains(t, out, "not flushed yet")
+	s.verify.Unflushed, s.verify.Blocking = 2, []string{"one", "two", "three"}
+	out, errs, _ = s.run(t, "verify", "x")
+	require.Contains(t, errs, "is not clean: one; two; and 1 more\n")
+	require.Regexp(t, `stranded entries +1`, out)
+	require.Regexp(t, `not flushed yet +2 entries of writers that may live`, out)
 	out, _, exit = s.run(t, "verify", "x", "--json")
 	require.Equal(t, exitFailed, exit)
 	require.NoError(t, json.Unmarshal([]byte(out), &web.Verification{}))
@@ -220,5 +242,5 @@ func TestThePlanAndTheHistoryArePrinted(t *testing.T) {
 	before.Fragments, after.Fragments = 20, 2
 	out, _, _, asked = command(t, http.StatusOK, web.History{ID: "rollout:a", Actions: []web.Done{{Action: fleet.Action{At: 1_796_000_000_000, Kind: "compact", Outcome: "failed", Error: "commit\nconflict"}, Before: &before, After: &after}}}, "history", "a")
 	require.Equal(t, "/api/v1/experiments/a/history?limit=50", asked.URL.RequestURI())
-	require.Regexp(t, `2026-11-30T\S+ +compact +failed +20 -> 2 +\? -> \? +a round +commit conflict`, out)
+	require.Regexp(t, `2026-11-30T\S+ +compact +failed +20 -> 2 +\? +a round +commit conflict`, out)
 }

@@ -10,6 +10,7 @@ import (
 
 	"lancefleet/fleet"
 	"lancefleet/web"
+	"lancefleet/workflows"
 )
 
 // lines aligns what belongs to names.
@@ -34,8 +35,11 @@ func printPlan(w io.Writer, p web.MaintenancePlan) {
 		} else {
 			previewLines(p, line)
 		}
+		for _, sentence := range p.Clears {
+			line("cleared by the run", sentence)
+		}
 		for _, sentence := range p.Blocking {
-			line("in the way now", sentence)
+			line("in the way", sentence)
 		}
 	})
 }
@@ -66,7 +70,7 @@ func printEnded(w io.Writer, e web.MaintenanceEnded) {
 			line(step.Action, fmt.Sprintf("%s: %s", step.Outcome, step.Sentence))
 		}
 		changed := func(name string, before, after int64) {
-			if before >= 0 || after >= 0 {
+			if e.Outcome != workflows.OutcomeNoop && (before >= 0 || after >= 0) { // what did nothing changed no number
 				line(name, change(before, after))
 			}
 		}
@@ -80,7 +84,13 @@ func printEnded(w io.Writer, e web.MaintenanceEnded) {
 	})
 }
 
-func change(before, after int64) string { return orUnknown(before) + " -> " + orUnknown(after) }
+// change words two numbers; one that stayed is told once.
+func change(before, after int64) string {
+	if before == after {
+		return orUnknown(after)
+	}
+	return orUnknown(before) + " -> " + orUnknown(after)
+}
 
 func orUnknown(n int64) string {
 	if n < 0 {
@@ -96,7 +106,10 @@ func printVerification(w io.Writer, v web.Verification) {
 		line("rows", v.Rows)
 		line("fragments", v.Fragments)
 		line("pending generations", v.Pending)
-		line("stranded entries", v.Stranded)
+		line("stranded entries", v.Stranded-v.Unflushed)
+		if v.Unflushed > 0 {
+			line("not flushed yet", fmt.Sprintf("%d entries of writers that may live", v.Unflushed))
+		}
 		line("unknown entries", v.Unknown)
 		if v.Deep {
 			line("distinct keys", orUnknown(v.DistinctKeys))
@@ -141,12 +154,15 @@ func printFleetPlan(w io.Writer, p web.FleetPlan) {
 func printHistory(w io.Writer, h web.History, now time.Time) {
 	if h.Running != nil {
 		fmt.Fprintf(w, "%s runs since %s (run %s)\n", h.Running.Action, ago(&h.Running.StartedAt, now), h.Running.RunID)
+		if p := h.Running.Progress; p != nil {
+			(&progress{to: w}).told(*p)
+		}
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "WHEN\tWHAT\tOUTCOME\tFRAGMENTS\tPENDING\tBY\tWHY")
 	for _, a := range h.Actions {
 		fragments, pending := "", ""
-		if a.Before != nil && a.After != nil {
+		if a.Before != nil && a.After != nil && a.Outcome != fleet.OutcomeNoOp {
 			fragments, pending = change(a.Before.Fragments, a.After.Fragments), change(a.Before.Pending, a.After.Pending)
 		}
 		by := a.By
@@ -154,7 +170,7 @@ func printHistory(w io.Writer, h web.History, now time.Time) {
 			by = "a round"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", time.UnixMilli(a.At).UTC().Format(time.RFC3339), a.Kind, a.Outcome, fragments, pending, by,
-			strings.Join(strings.Fields(a.Why+" "+a.Error), " "))
+			strings.Join(strings.Fields(a.Words()), " "))
 	}
 	_ = table.Flush()
 }

@@ -90,20 +90,34 @@ const (
 func (a *api) waitRound(ctx context.Context, started web.Started) (*web.Round, error) {
 	round := new(web.Round)
 	path := fmt.Sprintf("/api/v1/rounds/%s/%s", url.PathEscape(started.WorkflowID), url.PathEscape(started.RunID))
-	return round, a.poll(ctx, path, round)
+	return round, a.poll(ctx, polling{path: path, wait: pollWait}, round)
 }
+
+// polling is what is asked for until it is there.
+type polling struct {
+	path    string
+	wait    time.Duration              // of each question, on the server
+	running func(text json.RawMessage) // told each time it still runs; nil = nobody
+}
+
+// pollWait is how long a question waits on the server when only the end matters.
+const pollWait = 30 * time.Second
 
 // poll asks until the answer is there (200) and no longer running (202); each
 // question waits on the server.
-func (a *api) poll(ctx context.Context, path string, into any) error {
+func (a *api) poll(ctx context.Context, p polling, into any) error {
+	query := url.Values{"wait_secs": {strconv.Itoa(int(p.wait.Seconds()))}}
 	for unanswered := 0; ; {
 		var text json.RawMessage
-		status, err := a.get(ctx, path, url.Values{"wait_secs": {"30"}}, &text)
+		status, err := a.get(ctx, p.path, query, &text)
 		switch {
 		case err == nil && status == http.StatusOK:
 			return json.Unmarshal(text, into)
-		case err == nil: // still running
+		case err == nil:
 			unanswered = 0
+			if p.running != nil {
+				p.running(text)
+			}
 		case exitCode(err) != exitUnreachable || unanswered == unansweredMost:
 			return err
 		default:

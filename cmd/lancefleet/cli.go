@@ -28,6 +28,7 @@ type CLI struct {
 	History    historyCommand    `cmd:"" help:"What was done with one experiment."`
 	Pause      pauseCommand      `cmd:"" help:"Stop starting rounds."`
 	Resume     resumeCommand     `cmd:"" help:"Start rounds again."`
+	Doctor     doctorCommand     `cmd:"" help:"Check data directory, storage, Temporal and this machine, and say what to do."`
 	MakeFleet  makeFleetCommand  `cmd:"" help:"Make a fleet of datasets for trying out, tests and measurements."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 	NativeExec nativeExecCommand `cmd:"" name:"native-exec" hidden:"" help:"Carry out a worker's heavy calls."`

@@ -20,6 +20,7 @@ type MaintenanceRequest struct {
 	Force        bool   // of Retire: skips only the age
 	Shard        string // of Seal
 	AllowUnknown bool   // of Seal: entries of unknown state are replayed too
+	Batch        string // that it belongs to; "" = none
 }
 
 // Retire starts the retirement of an experiment. Which one runs already is the
@@ -67,10 +68,17 @@ func (c *Control) StartPlanned(ctx context.Context, fleetID string, s fleet.Star
 // optimization, but have budgets of their own.
 const memoWanted = "lancefleet_wanted"
 
+// memoBatch keeps which batch a run belongs to.
+const memoBatch = "lancefleet_batch"
+
 func (c *Control) startMaintenance(ctx context.Context, fleetID string, r MaintenanceRequest, action, workflow, wanted string) (Started, error) {
 	id := c.names.Maintenance(r.ID)
 	if action == workflows.ActionWake {
 		id = c.names.Wake(r.ID)
+	}
+	memo := map[string]any{memoWanted: wanted}
+	if r.Batch != "" {
+		memo[memoBatch] = r.Batch
 	}
 	return c.start(ctx, client.StartWorkflowOptions{
 		ID:        id,
@@ -80,7 +88,7 @@ func (c *Control) startMaintenance(ctx context.Context, fleetID string, r Mainte
 			temporal.NewSearchAttributeKeyKeyword(workflows.AttrExperiment).ValueSet(r.ID.String()),
 		),
 		StaticSummary: summary(requestWords(r, action)),
-		Memo:          map[string]any{memoWanted: wanted},
+		Memo:          memo,
 	}, workflow, workflows.MaintenanceArgs{
 		Fleet: c.names.Fleet, FleetID: fleetID, ID: r.ID, By: r.By, Why: r.Why,
 		Force: r.Force, Shard: r.Shard, AllowUnknown: r.AllowUnknown,

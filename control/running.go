@@ -22,6 +22,7 @@ type Running struct {
 	ID         fleet.ID `json:"id"`
 	Action     string   `json:"action"` // retire, optimize, seal, wake
 	Wanted     string   `json:"wanted"` // merge, compact, retire, ...: what it was started for
+	Batch      string   `json:"batch"`  // that it belongs to; "" = none
 	WorkflowID string   `json:"workflow_id"`
 	RunID      string   `json:"run_id"`
 	StartedAt  int64    `json:"started_at"` // unix ms
@@ -121,7 +122,7 @@ func (c *Control) readRunning(e *workflowpb.WorkflowExecutionInfo) (Running, boo
 		return Running{}, false
 	}
 	return Running{
-		ID: id, Action: attributeText(e, workflows.AttrAction), Wanted: memoText(e.GetMemo(), memoWanted),
+		ID: id, Action: attributeText(e, workflows.AttrAction), Wanted: memoText(e.GetMemo(), memoWanted), Batch: memoText(e.GetMemo(), memoBatch),
 		WorkflowID: workflowID, RunID: e.GetExecution().GetRunId(), StartedAt: e.GetStartTime().AsTime().UnixMilli(),
 	}, true
 }

@@ -36,6 +36,7 @@ func (s *Server) routeAPI() {
 	handle(s, Operate, op(http.MethodPost, "/schedule/pause", "pause", "Start no more rounds"), s.pauseSchedule, api)
 	handle(s, Operate, op(http.MethodPost, "/schedule/resume", "resume", "Start rounds again"), s.resumeSchedule, api)
 	s.routeMaintenance(api, op)
+	s.routeBatches(api, op)
 	handle(s, Read, op(http.MethodGet, "/operations", "get-operations", "What runs, what is next, what was done, what fails and why"), s.getOperations, api)
 	handle(s, Read, op(http.MethodGet, "/series", "get-fleet-series", "Rounds and backlog over time"), s.getFleetSeries, api)
 	s.routeEvents(api, op)

@@ -25,6 +25,8 @@ const (
 var deadlines = map[string]time.Duration{
 	"GET /api/v1/status":                           fromMemory,
 	"GET /api/v1/plan":                             fromMemory,
+	"POST /batch":                                  fromAWorker,
+	"POST /api/v1/batches":                         fromAWorker,
 	"GET /export.csv":                              fromStorage,
 	"GET /export.json":                             fromStorage,
 	"GET /experiments/:name/do/:action":            fromEnd,

@@ -26,8 +26,8 @@ var staticFiles embed.FS
 
 // pages holds the parsed templates and the files they load.
 type pages struct {
-	list, experiment, act, rounds, operations, runbook, login, failure *template.Template
-	files                                                              map[string]asset
+	list, experiment, act, batch, rounds, operations, runbook, login, failure *template.Template
+	files                                                                     map[string]asset
 }
 
 type asset struct {
@@ -42,7 +42,7 @@ func loadPages() (*pages, error) {
 		return nil, err
 	}
 	for name, into := range map[string]**template.Template{
-		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "rounds": &p.rounds,
+		"list": &p.list, "experiment": &p.experiment, "act": &p.act, "batch": &p.batch, "rounds": &p.rounds,
 		"operations": &p.operations, "runbook": &p.runbook, "login": &p.login, "error": &p.failure,
 	} {
 		t, err := template.New("layout").Funcs(p.functions()).ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html")
@@ -72,6 +72,7 @@ func (p *pages) loadFiles() error {
 func (p *pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":      func(name string) string { return "/static/" + name + "?v=" + p.files[name].hash },
+		"count64":    func(n int) string { return count(int64(n)) },
 		"count":      count,
 		"short":      short,
 		"size":       size,
@@ -263,6 +264,8 @@ var done = map[string]string{
 	"resumed-unread": "Rounds run again. Temporal could not be asked for the schedule afterwards.",
 	"asked":          "It has been started. What becomes of it stands below.",
 	"busy":           "It is being worked on already. What becomes of that stands below.",
+	"batch":          "The batch has been started. This page follows it.",
+	"batch-partly":   "The batch has been started, but not all of it: Temporal gave no answer for some. Those are not in the list below; ask again for them.",
 	"started":        "A round has been started.",
 	"joined":         "A round was already running; it will do.",
 }
@@ -325,6 +328,9 @@ func (s *Server) routePages() {
 	s.get(Read, "/export.csv", s.exportCSV)
 	s.get(Read, "/export.json", s.exportJSON)
 	s.strict["GET /export.csv"], s.strict["GET /export.json"] = listParameters, listParameters
+	s.get(Read, "/batch", s.batchPreview)
+	s.post("/batch", s.batchForm)
+	s.get(Read, "/batches/:id", s.batchPage)
 	s.get(Read, "/experiments/:name", s.experimentPage)
 	s.post("/experiments/:name/refresh", s.refreshForm)
 	s.get(Read, "/experiments/:name/do/:action", s.actPage)

@@ -13,6 +13,7 @@ import (
 	"lancefleet/control"
 	"lancefleet/fleet"
 	"lancefleet/lance"
+	"lancefleet/store"
 )
 
 // preview is one state of one page, reachable without any backend.
@@ -58,6 +59,27 @@ func previews() []preview {
 		{"act-unseen", "/experiments/" + pathOf(5) + "/do/optimize", 200, "could not be looked at", rest(nil)},
 		{"act-wake", "/experiments/table:at-rest/do/wake", 200, "Would start", rest(nil)},
 		{"act-none", "/experiments/table:at-rest/do/burn", 404, "nothing at this address", rest(nil)},
+		{"batch-preview", "/batch?action=optimize&all=1&q=gsm8k", 200, "to confirm", demo()},
+		{"batch-none", "/batch?action=retire&all=1&q=failing", 200, "Nothing would be started", demo()},
+		{"batch", "/batches/b0123456789ab", 200, "running or waiting", rest(func(b *bench) {
+			b.store.actions[1].Why = "batch b0123456789ab: tidy up"
+			b.temporal.maintaining = []control.Running{{ID: demoRows(3000)[10].ID, Action: "optimize", WorkflowID: "experiment/x", RunID: "r", StartedAt: minutesAgo(2), Batch: "b0123456789ab"}}
+		})},
+		{"list-cold", "/?q=run-cold", 200, "no row yet", func(t testing.TB) *bench {
+			s := coldStore(8)
+			s.observe = func(e fleet.Experiment) (fleet.Observation, error) {
+				if strings.HasSuffix(e.Name, "3") {
+					return fleet.Observation{}, unreadable()
+				}
+				return observes(e)
+			}
+			return newBench(t, s)
+		}},
+		{"list-partial", "/?q=run", 200, "Partial.", func(t testing.TB) *bench {
+			s := coldStore(8)
+			s.unread = []store.Unread{{From: "s3://b", Err: unreadable(), Kept: true}}
+			return newBench(t, s)
+		}},
 		{"list", "/", 200, "of 3,000", demo()},
 		{"list-filtered", "/?search=GSM8K&kind=rollout&failing=false", 200, "Matching", demo()},
 		{"list-failing", "/?failing=true", 200, "unreachable", demo()},

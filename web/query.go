@@ -269,9 +269,23 @@ func (q Query) states() []State {
 // matcher answers a test for one experiment of the view.
 func (q Query) matcher(a *asking) func(i int32) bool {
 	states, cold := q.states(), q.wantsCold()
+	hot, retired := slices.Contains(states, Hot), slices.Contains(states, Retired)
 	each, oneOf := q.tests()
 	return func(i int32) bool {
-		if a.view.isCold(i) && !cold || !slices.Contains(states, a.view.state(i, a.retiring)) {
+		switch {
+		case a.view.isCold(i):
+			if !cold || !hot {
+				return false
+			}
+		case a.view.retired[i] != nil:
+			if !retired {
+				return false
+			}
+		case len(a.retiring) == 0:
+			if !hot {
+				return false
+			}
+		case !slices.Contains(states, a.view.state(i, a.retiring)):
 			return false
 		}
 		for k := range each {
@@ -319,18 +333,17 @@ func (q Query) run(a *asking) selection {
 	if !q.filtered() {
 		return q.runAll(a, order)
 	}
-	match := q.matcher(a)
-	s := selection{totals: Totals{RowsExact: true}}
+	f := q.find(a)
+	s := selection{total: f.total, totals: f.totals}
+	seen := 0
 	order.each(q.Down, func(i int32) bool {
-		if !match(i) {
+		if !f.has(i) {
 			return true
 		}
-		if s.total >= q.Offset && (q.Limit < 0 || len(s.rows) < q.Limit) {
+		if seen++; seen > q.Offset && (q.Limit < 0 || len(s.rows) < q.Limit) {
 			s.rows = append(s.rows, i)
 		}
-		s.total++
-		s.totals.add(a.view.row(i))
-		return true
+		return seen < s.total && (q.Limit < 0 || len(s.rows) < q.Limit)
 	})
 	return s
 }

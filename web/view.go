@@ -36,6 +36,7 @@ type view struct {
 	orders    []order              // one per column
 	totals    Totals
 	facets    facets
+	found     findings
 }
 
 // facets counts hot experiments for the filter chips, and the retired and cold ones.

@@ -37,7 +37,7 @@
   const move = (step) => {
     const all = rows();
     if (!all.length) return;
-    const at = all.indexOf(document.activeElement);
+    const at = all.indexOf(document.activeElement?.closest("tr")?.querySelector("a[data-row]") ?? document.activeElement);
     const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
     next.focus();
     next.closest("tr").scrollIntoView({ block: "nearest" });
@@ -71,14 +71,31 @@
     root.classList.remove("offline");
   };
 
+  // Selected rows, for what is done with many; a refresh keeps those that are still there.
+  const picks = () => [...main.querySelectorAll('input[form="bulk"][name="id"]')];
+  const counted = () => {
+    const out = document.getElementById("selected");
+    if (!out) return;
+    const n = picks().filter((p) => p.checked).length;
+    out.textContent = n ? n + " selected" : "none selected";
+  };
+  main.addEventListener("change", (event) => { if (event.target.matches?.('input[form="bulk"]')) counted(); });
+
   const swap = (fresh) => {
     for (const old of document.querySelectorAll("[data-live]")) {
       const part = fresh.getElementById(old.id);
       if (!part || part.innerHTML === old.innerHTML) continue;
       const focus = old.contains(document.activeElement) ? document.activeElement : null;
-      if (focus && focus.matches("input, select, textarea")) continue;
+      if (focus && focus.matches("input:not([type=checkbox]), select, textarea")) continue;
       const href = focus && focus.getAttribute("href");
+      const picked = focus && focus.matches('input[form="bulk"]') && focus.value;
+      const chosen = new Set(picks().filter((p) => old.contains(p) && p.checked).map((p) => p.value));
+      const everyone = old.querySelector('#bulk input[name="all"]')?.checked;
       old.replaceWith(part);
+      for (const p of picks()) p.checked ||= chosen.has(p.value);
+      if (everyone) part.querySelector('#bulk input[name="all"]').checked = true;
+      counted();
+      if (picked) picks().find((p) => p.value === picked)?.focus({ preventScroll: true });
       if (href) [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === href)?.focus({ preventScroll: true });
     }
   };
@@ -122,7 +139,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     const target = event.target;
-    if (target.matches?.("input, select, textarea")) {
+    if (target.matches?.("input:not([type=checkbox]), select, textarea")) {
       if (event.key === "Escape") target.blur();
       return;
     }
@@ -136,6 +153,12 @@
       case "r": refresh(true); break;
       case "j": move(1); break;
       case "k": move(-1); break;
+      case "x": {
+        const pick = document.activeElement?.closest("tr")?.querySelector('input[form="bulk"]');
+        if (!pick) return;
+        pick.click();
+        break;
+      }
       default: return;
     }
     event.preventDefault();

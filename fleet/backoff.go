@@ -66,6 +66,18 @@ func (p BackoffPolicy) nextAttempt(row *Row, asked int64) int64 {
 	return next
 }
 
+// NextAttempt is when a failing experiment is asked again at the latest, as seen at
+// now; 0 = with the next round. The row's own time may have passed: another failure
+// alone is no reason to commit, and the back-off has moved on since. How it moves on
+// is in the row too.
+func (r *Row) NextAttempt(now int64) int64 {
+	if r.NextAttemptAt > now || r.NextAttemptAt <= 0 || r.FailedAt <= 0 || r.FailingSince <= 0 {
+		return r.NextAttemptAt
+	}
+	interval := (r.NextAttemptAt - r.FailedAt) - (r.FailedAt - r.FailingSince) // less where it is capped: then it does not matter
+	return BackoffPolicy{Interval: time.Duration(interval) * time.Millisecond}.nextAttempt(r, now)
+}
+
 // interval in ms, at least 1 so that a wait always moves on.
 func (p BackoffPolicy) interval() int64 {
 	if p.Interval <= 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -104,4 +105,29 @@ func TestAFailingRowWithoutATimeIsAskedAtOnce(t *testing.T) {
 	row := UnknownRow(exp1)
 	row.Failures = 3
 	assert.False(t, PlanProbe(&row, exp1, RoundClock{Now: noon, LastRoundAt: noon - 1}, ProbePolicy{}).Skip)
+}
+
+func TestTheNextAttemptIsNeverInThePastAlthoughFailuresAloneAreNotCommitted(t *testing.T) {
+	p := DefaultBackoff(5 * time.Minute)
+	at := func(minutes int64) int64 { return noon + minutes*min1 }
+	row := Failed(exp1, nil, "unreachable", "no answer", at(0), p)
+	asked := row // as the worker knows it; the row above is what was committed
+	for now := at(1); now < at(600); now += min1 {
+		next := row.NextAttempt(now)
+		require.Greater(t, next, now)
+		if now >= asked.NextAttemptAt {
+			asked = Failed(exp1, &asked, "unreachable", "no answer", asked.NextAttemptAt, p)
+		}
+		require.Equal(t, asked.NextAttemptAt, next, "%d min", (now-noon)/min1)
+	}
+	require.Equal(t, row.NextAttemptAt, row.NextAttempt(at(1)))
+	require.Zero(t, (&Row{}).NextAttempt(at(1)))
+	require.Equal(t, at(5), (&Row{NextAttemptAt: at(5)}).NextAttempt(at(9)), "a row that does not say how it backs off")
+
+	d := Decide(row, DefaultPolicy(), History{}, at(7))
+	require.Equal(t, "unreachable since 12:00, next try by 12:15: no answer", d.Reason)
+	require.Equal(t, at(15), d.NotBefore)
+	bare := row
+	bare.FailedAt = 0
+	require.Contains(t, Decide(bare, DefaultPolicy(), History{}, at(7)).Reason, "next try with the next round")
 }

@@ -77,7 +77,7 @@ func decideEach(r Row, p Policy, h History, now int64, force bool) Wishes {
 func unfit(r Row, now int64) (Decision, bool) {
 	switch {
 	case r.Failing():
-		return Decision{DoNothing, failing(r, now), r.NextAttemptAt, DoNothing, HeldFailing}, true
+		return Decision{DoNothing, failing(r, now), r.NextAttempt(now), DoNothing, HeldFailing}, true
 	case !r.Known:
 		return Decision{DoNothing, "not observed yet", 0, DoNothing, HeldUnseen}, true
 	case r.MissingRounds > 0:
@@ -92,7 +92,15 @@ func failing(r Row, now int64) string {
 	if class == "" {
 		class = "failing"
 	}
-	s := class + " since " + Clock(r.FailingSince, now) + ", next try " + Clock(r.NextAttemptAt, now)
+	s := class + " since " + Clock(r.FailingSince, now) + ", next try "
+	switch next := r.NextAttempt(now); {
+	case next <= now:
+		s += "with the next round"
+	case next != r.NextAttemptAt:
+		s += "by " + Clock(next, now)
+	default:
+		s += Clock(next, now)
+	}
 	if r.Error != "" {
 		s += ": " + r.Error
 	}

@@ -50,7 +50,7 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"a quiet one":    {quiet(), p, History{}, DoNothing, "3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"never observed": {UnknownRow(exp1), p, History{}, DoNothing, "not observed yet", 0},
 		"unreachable": {Failed(exp1, nil, "unreachable", "no answer", noon-10*min1, fiveMinutes), p, History{}, DoNothing,
-			"unreachable since 11:50, next try 11:55: no answer", noon - 5*min1},
+			"unreachable since 11:50, next try by 12:05: no answer", noon + 5*min1},
 		"missing once": {row(func(r *Row) { r.MissingRounds = 1 }), p, History{}, DoNothing, "its source did not name it in the last round", 0},
 
 		"enough generations":  {pending(8), p, History{}, DoMerge, "8 pending generations, merged from 8 on", 0},

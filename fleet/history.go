@@ -19,6 +19,8 @@ type History struct {
 	Stranded int64 // WAL entries that the last look at its tails found in no generation and not in the base
 	Unknown  int64 // WAL entries of which nobody can tell: an operator decides
 	TailsAt  int64 // when that was, unix ms; 0 never
+
+	MaintainedAt int64 // when a step last rewrote something of it, unix ms; 0 never
 }
 
 // Tries are the failures of one kind of maintenance in a row. A refusal counts:
@@ -152,6 +154,9 @@ func (h *History) tried(kind Todo, a *Action, counted map[string]bool) {
 
 // learn takes in what an action found the experiment to be afterwards.
 func (h *History) learn(a *Action) {
+	if rewrites[a.Kind] && a.Outcome == OutcomeDone {
+		h.MaintainedAt = max(h.MaintainedAt, a.At)
+	}
 	f := ParseFacts(a.After)
 	h.ForeignDrain = h.ForeignDrain || f.ForeignDrain
 	if f.NoOpVersion > 0 {
@@ -162,6 +167,9 @@ func (h *History) learn(a *Action) {
 	}
 	h.learnMarks(f)
 }
+
+// rewrites are the kinds of actions that change a table or its log.
+var rewrites = map[string]bool{ActMergeWAL: true, ActCompact: true, ActCleanup: true, ActSeal: true, ActSweep: true}
 
 func (h *History) learnMarks(f Facts) {
 	if f.Version < 0 || len(f.Marks) == 0 && f.Version >= h.MarksVersion {

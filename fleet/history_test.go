@@ -112,6 +112,7 @@ func TestWhatTheJournalRemembersOfAnExperiment(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			got := Histories(c.actions)[exp1.ID]
+			got.MaintainedAt = 0 // has a test of its own
 			assert.Equal(t, c.want, got)
 			assert.Equal(t, got.Retire, got.Tries(DoRetire))
 		})
@@ -196,4 +197,12 @@ func TestAnActionSaysEachThingOnce(t *testing.T) {
 	} {
 		assert.Equal(t, want, a.Words())
 	}
+}
+
+func TestTheJournalRemembersWhenSomethingWasLastRewritten(t *testing.T) {
+	done := func(kind, outcome string, at int64) Action {
+		return Action{ID: kind + outcome, At: at, Kind: kind, Target: exp1.StatsName(), Outcome: outcome}
+	}
+	h := Histories([]Action{done(ActMergeWAL, OutcomeDone, 5), done(ActCompact, OutcomeDone, 3), done(ActCompact, OutcomeFailed, 7), done(ActRetire, OutcomeDone, 9)})
+	assert.EqualValues(t, 5, h[exp1.ID].MaintainedAt)
 }

@@ -42,7 +42,7 @@ type Summary struct {
 	Staleness       *int64     `json:"staleness" doc:"Seconds since scanned_at when this was answered"`
 	Failures        int64      `json:"failures" doc:"Observations that failed in a row"`
 	FailingSince    *int64     `json:"failing_since"`
-	NextAttemptAt   *int64     `json:"next_attempt_at" doc:"A failing experiment is not asked before then"`
+	NextAttemptAt   *int64     `json:"next_attempt_at" doc:"When a failing experiment is asked again at the latest, by the round that follows; null = by the next one"`
 	ErrorClass      string     `json:"error_class,omitempty"`
 	Error           string     `json:"error,omitempty" doc:"Of the last failed observation"`
 	MissingRounds   int64      `json:"missing_rounds" doc:"Rounds in a row in which no source named it"`
@@ -96,10 +96,10 @@ type Detail struct {
 // Shard is one MemWAL shard.
 type Shard struct {
 	ID                string `json:"id"`
-	Status            string `json:"status"`
+	Status            string `json:"status" doc:"active, sealed, or at rest: of a retired one, as it was verified"`
 	Epoch             uint64 `json:"epoch"`
 	Manifest          uint64 `json:"manifest"`
-	CurrentGeneration uint64 `json:"current_generation"`
+	CurrentGeneration uint64 `json:"current_generation" doc:"0 = not known: the evidence of a retired one does not keep it, nor the flush cursor"`
 	CompactedMark     uint64 `json:"compacted_mark"`
 	Pending           int64  `json:"pending"`
 	PendingRows       *int64 `json:"pending_rows"`

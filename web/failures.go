@@ -95,7 +95,7 @@ func failuresOf(v *view, ops []operation) []Failure {
 		for i := range v.Rows {
 			if r := v.Rows[i]; r.Failing() && v.retired[int32(i)] == nil {
 				set.add(oneFailure{id: r.String(), where: "observing", class: r.ErrorClass, text: r.Error, attempts: r.Failures,
-					first: r.FailingSince, last: max(r.FailedAt, r.FailingSince), next: r.NextAttemptAt})
+					first: r.FailingSince, last: max(r.FailedAt, r.FailingSince), next: r.NextAttempt(v.builtAt)})
 			}
 		}
 	}

@@ -58,8 +58,8 @@ func failing(row *fleet.Row, now int64) string {
 	case !row.Known:
 		s += "; it was never observed"
 	}
-	if row.NextAttemptAt > now {
-		s += ". Next attempt " + relative(row.NextAttemptAt, now)
+	if next := row.NextAttempt(now); next > now {
+		s += ". Next attempt " + relative(next, now)
 	}
 	return s + "."
 }

@@ -27,6 +27,7 @@ type shown struct {
 	state    State
 	entry    *fleet.LedgerEntry // of a retired one
 	stored   bool               // in a table
+	kept     int64              // when it was last maintained, as the journal has it; unix ms
 }
 
 // shown of one experiment.
@@ -36,7 +37,7 @@ func (v *view) shown(i int32, retiring map[fleet.ID]bool, now int64) shown {
 		cold := fleet.UnknownRow(*v.experiment(i))
 		row = &cold
 	}
-	return shown{row, v.decision(i, now), v.state(i, retiring), v.entry(i), !v.isCold(i)}
+	return shown{row, v.decision(i, now), v.state(i, retiring), v.entry(i), !v.isCold(i), v.histories[row.ID].MaintainedAt}
 }
 
 // summarise makes the public shape of one experiment.
@@ -72,7 +73,7 @@ func summarise(e shown, now int64) Summary {
 		ObservedAt:      timeOf(row.ObservedAt),
 		Failures:        row.Failures,
 		FailingSince:    timeOf(row.FailingSince),
-		NextAttemptAt:   timeOf(row.NextAttemptAt),
+		NextAttemptAt:   timeOf(row.NextAttempt(now)),
 		ErrorClass:      row.ErrorClass,
 		Error:           row.Error,
 		MissingRounds:   row.MissingRounds,
@@ -84,6 +85,9 @@ func summarise(e shown, now int64) Summary {
 	}
 	if row.ObservedAt > 0 && e.entry == nil {
 		s.Shards = numberOf(k, int64(len(row.Shards)))
+	}
+	if e.entry != nil {
+		s.atRest(e)
 	}
 	if row.ScannedAt > 0 {
 		age := max(now-row.ScannedAt, 0) / 1000
@@ -119,10 +123,51 @@ func describe(e shown, now int64) Detail {
 		fingerprint := row.Fingerprint
 		out.Fingerprint = &fingerprint
 	}
-	if row.ObservedAt > 0 && e.entry == nil { // the ledger keeps no shards
+	if e.entry != nil {
+		out.WALShards = shardsAtRest(e.entry.Evidence)
+	} else if row.ObservedAt > 0 {
 		out.WALShards = make([]Shard, len(row.Shards))
 		for i := range row.Shards {
 			out.WALShards[i] = shardOf(&row.Shards[i])
+		}
+	}
+	return out
+}
+
+// atRest fills in what a row of a retired one does not keep: the evidence has counted
+// it, and the journal remembers what was done.
+func (s *Summary) atRest(e shown) {
+	if e.entry.Evidence.Fingerprint.IsZero() {
+		return // the evidence is lost
+	}
+	shards, tails := int64(len(e.entry.Evidence.Shards)), int64(0)
+	for _, shard := range e.entry.Evidence.Shards {
+		tails += tailOf(shard)
+	}
+	s.Shards, s.TailEntries = &shards, &tails
+	s.LastMaintenance = timeOf(max(e.row.LastMaintenance, e.entry.LastCompaction, e.kept))
+}
+
+// tailOf is how many entries are past the flush cursor; all of them are accounted for.
+func tailOf(s fleet.ShardEvidence) int64 {
+	return s.Contained + s.InBase + s.Superseded + s.Stranded + s.Unknown
+}
+
+// shardsAtRest are the shards as the verification before the retirement saw them.
+func shardsAtRest(e fleet.Evidence) []Shard {
+	if e.Fingerprint.IsZero() {
+		return nil
+	}
+	marks := make(map[string]fleet.ShardMark, len(e.Fingerprint.Shards))
+	for _, mark := range e.Fingerprint.Shards {
+		marks[mark.ID] = mark
+	}
+	out := make([]Shard, len(e.Shards))
+	for i, s := range e.Shards {
+		none, tail := int64(0), tailOf(s)
+		out[i] = Shard{
+			ID: s.ID, Status: "at rest", Epoch: s.Epoch, Manifest: marks[s.ID].Manifest, WALNext: marks[s.ID].WALNext, CompactedMark: s.Mark,
+			Pending: s.Pending, PendingRows: &none, PendingBytes: &none, TailEntries: &tail,
 		}
 	}
 	return out

@@ -20,6 +20,7 @@ func (s *Server) routeAPI() {
 	config.SchemasPath = ""
 	config.CreateHooks = nil // no $schema in answers
 	api := humaecho.New(s.echo, config)
+	api.UseMiddleware(s.nameFleet)
 
 	op := func(method, path, id, summary string) huma.Operation {
 		return huma.Operation{Method: method, Path: apiPrefix + path, OperationID: id, Summary: summary}

@@ -23,6 +23,11 @@ func TestARunThatGoesOnSaysHowFarItIs(t *testing.T) {
 	require.Equal(t, &far, decode[History](t, b.get("/api/v1/experiments/run-1/history"), 200).Running.Progress)
 }
 
+func TestAnAnswerNamesItsFleet(t *testing.T) {
+	b := newBench(t, oneRow(120))
+	require.Equal(t, "demo", b.get("/api/v1/status").Header().Get(FleetHeader))
+}
+
 func TestWhatWasToldToBeOverIsNotShownAsRunningHoweverTemporalsListLags(t *testing.T) {
 	b := newBench(t, oneRow(120))
 	id := b.store.snapshot.Rows[0].ID

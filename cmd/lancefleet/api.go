@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type api struct {
 	base  *url.URL
 	token string
 	http  *http.Client
+	tell  io.Writer // is told once which fleet answers; nil = nobody looks
 }
 
 func (f clientFlags) api() (*api, error) {
@@ -38,7 +40,25 @@ func (f clientFlags) api() (*api, error) {
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
 		return nil, usageError{fmt.Errorf("--server %q: an address such as %s is allowed", f.Server, defaultServer)}
 	}
-	return &api{base: base, token: f.Token, http: &http.Client{Timeout: callTimeout}}, nil
+	a := &api{base: base, token: f.Token, http: &http.Client{Timeout: callTimeout}}
+	if isTerminal(os.Stderr) && !f.JSON {
+		a.tell = os.Stderr
+	}
+	return a, nil
+}
+
+// answered tells a person, once, which fleet of which server answers: whoever has
+// several must not take one for another.
+func (a *api) answered(answer *http.Response) {
+	if a.tell == nil {
+		return
+	}
+	fleet := answer.Header.Get(web.FleetHeader)
+	if fleet == "" {
+		return
+	}
+	fmt.Fprintf(a.tell, "fleet %s at %s\n", fleet, a.base.Redacted())
+	a.tell = nil
 }
 
 // apiError is an answer that is not a success, or no answer (status 0).
@@ -99,6 +119,7 @@ func (a *api) call(ctx context.Context, method, path string, query url.Values, b
 		return 0, &apiError{message: fmt.Sprintf("no answer from %s: %v; %s", a.base, cause(err), advice(method, err)), err: err}
 	}
 	defer answer.Body.Close()
+	a.answered(answer)
 	return answer.StatusCode, decode(answer, into)
 }
 

@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return report(stderr, usageError{err})
 	}
-	parsed, err := parser.Parse(joinNegatives(args))
+	parsed, err := parser.Parse(clientFlagsLast(joinNegatives(args)))
 	if exit >= 0 { // --help was answered
 		return exit
 	}

@@ -19,8 +19,8 @@ use crate::base::Size;
 use crate::call::Reply;
 use crate::engine::Engine;
 use crate::error::Fault;
-use crate::fresh;
 use crate::maintain;
+use crate::unbroken;
 
 /// What a commit of ours says of itself.
 const ACTION: &str = "compact";
@@ -72,7 +72,7 @@ pub struct Compacted {
 pub async fn compact(engine: Arc<Engine>, request: Compact, _: Bytes) -> Result<Reply, Fault> {
     let uri = request.uri.as_str();
     maintain::answer(uri, async {
-        let base = fresh::open(&engine, uri).await?;
+        let base = unbroken::open(&engine, uri).await?;
         pass_over(base, request.wanted, &request.property).await
     })
     .await

@@ -220,6 +220,24 @@ impl Engine {
             .map_err(|error| Fault::from(error).at(uri))
     }
 
+    /// Opens a version whose changes are committed by `handler`.
+    pub async fn open_to_commit(
+        &self,
+        uri: &str,
+        version: u64,
+        handler: Arc<dyn CommitHandler>,
+    ) -> Result<Dataset, Fault> {
+        let builder = self
+            .builder(uri)
+            .with_version(version)
+            .with_commit_handler(handler);
+        builder
+            .load()
+            .boxed()
+            .await
+            .map_err(|error| Fault::from(error).at(uri))
+    }
+
     /// What resolves and commits versions of the dataset at `uri`.
     pub async fn commit_handler(&self, uri: &str) -> Result<Arc<dyn CommitHandler>, Fault> {
         let (_, _, handler) = self

@@ -54,7 +54,7 @@ impl<'a> Fresh<'a> {
     /// such a shard was removed and made again, or somebody else merges it too.
     pub async fn counted_anew(&self) -> Result<Vec<Uuid>, Fault> {
         let mut anew = Vec::new();
-        for (shard, manifest) in &self.shards {
+        for ((shard, manifest), end) in self.shards.iter().zip(&self.ends) {
             let (mark, manifest) = (self.indexes.mark(shard), manifest.as_ref());
             let listed = |one: &&Latest| mark > 0 && !one.content.sstables.is_empty();
             let Some(Latest { content, .. }) = manifest.filter(listed) else {
@@ -62,7 +62,7 @@ impl<'a> Fresh<'a> {
             };
             let is_anew = content.current_generation <= mark || {
                 let record = tail::record(&self.base, *shard).boxed().await?;
-                tail::made_anew(record.as_ref(), content, mark)
+                tail::made_anew(record.as_ref(), content, mark, *end)
             };
             anew.extend(is_anew.then_some(*shard));
         }

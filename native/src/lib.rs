@@ -35,6 +35,7 @@ mod tables;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod unbroken;
 mod verify;
 mod versions;
 mod wal;

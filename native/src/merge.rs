@@ -26,7 +26,10 @@ use crate::maintain::{self, Refusal};
 pub use look::Look;
 pub use pass::Pass;
 #[cfg(test)]
-pub use {commit::Outcome, pass::Step};
+pub use {
+    commit::{Outcome, Prepared},
+    pass::Step,
+};
 
 use run::{Limits, Run};
 use winners::Key;

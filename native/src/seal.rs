@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use self::plan::Plan;
+use crate::base;
 use crate::call::Reply;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
@@ -105,6 +106,7 @@ pub async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Faul
         sealed.refused = Some(plan::live());
         return Ok(sealed);
     }
+    base_is_as_judged(fresh).await?;
     let (epoch, after) = replay(fresh, shard, manifest, &plan).await?;
     let before = manifest.content.current_generation;
     let made = after.sstables.iter().map(|one| one.generation);
@@ -128,6 +130,23 @@ fn manifests(fresh: &Fresh<'_>, shard: Uuid) -> ShardManifestStore {
 async fn is_claimed(fresh: &Fresh<'_>, shard: Uuid, manifest: &Latest) -> Result<bool, Fault> {
     let latest = manifests(fresh, shard).latest().boxed().await?;
     Ok(latest.is_none_or(|latest| latest.writer_epoch != manifest.content.writer_epoch))
+}
+
+/// What equals the base is harmless to replay as long as the base has it: since it
+/// was looked at, rows may have been deleted there.
+async fn base_is_as_judged(fresh: &Fresh<'_>) -> Result<(), Fault> {
+    let seen = fresh.base.version_id();
+    let head = base::head(fresh.engine, &fresh.remote, fresh.uri).await?;
+    match head.version == seen {
+        true => Ok(()),
+        false => Err(Fault::new(
+            Class::Conflict,
+            format!(
+                "the table went from version {seen} to {} while its log was looked at",
+                head.version
+            ),
+        )),
+    }
 }
 
 /// Moves the flush cursor over entries that are accounted for, so that they are

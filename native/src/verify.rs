@@ -18,6 +18,7 @@ use crate::maintain::{self, count};
 use crate::observe::{self, Observation, now};
 use crate::shard::Shard;
 use crate::tail::{self, Tail};
+use crate::wal::Wal;
 
 #[derive(Deserialize)]
 pub struct Verify {
@@ -77,6 +78,12 @@ async fn look(engine: &Engine, uri: &str, deep: bool) -> Result<Evidence, Fault>
     same(&before.fingerprint, &after.fingerprint)?;
     let anew = fresh.counted_anew().await.map_err(vanished)?;
     let mut blocking = blocking(&after, &fresh, &anew, &tails);
+    for tail in &tails {
+        let (remote, shard) = (&fresh.remote, tail.shard);
+        if (Wal { remote, shard }).has_more_after(tail.next).await? {
+            blocking.push(interrupted(tail));
+        }
+    }
     if (0..rows).contains(&distinct_keys) {
         blocking.push(repeated(rows, distinct_keys));
     }
@@ -181,6 +188,14 @@ fn of_generations(shard: &Shard, anew: bool) -> Option<String> {
         "sealed" => format!("shard {id} is sealed by its owner and {generations} pending"),
         _ => format!("shard {id}: {generations} not merged yet"),
     })
+}
+
+fn interrupted(tail: &Tail) -> String {
+    format!(
+        "shard {}: entry {} of its log is lost, and there are entries after it: a writer would not \
+         replay them",
+        tail.shard, tail.next
+    )
 }
 
 fn repeated(rows: i64, keys: i64) -> String {

@@ -124,6 +124,12 @@ impl Wal<'_> {
         self.next_position(cursor.max(seen)).await
     }
 
+    /// Whether there are entries after `end` although none is there: one was lost,
+    /// and whoever reads them in order never gets to those after it.
+    pub async fn has_more_after(&self, end: u64) -> Result<bool, Fault> {
+        Ok(self.next_by_listing().await? > end && !self.exists(end).await?)
+    }
+
     /// When it was written last, looking back from `end` as far as for a tail.
     pub async fn last(&self, end: u64) -> Result<Last, Fault> {
         let mut last = Last::default();

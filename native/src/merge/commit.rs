@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::tables::{Fate, commit_builder, fate, judge};
 use crate::tail::{self, Checked};
+use crate::unbroken::Unbroken;
 
 /// What our commits say they are.
 const ACTION: &str = "merge";
@@ -69,10 +70,13 @@ impl Prepared {
     }
 
     /// Commits from the version it was prepared on. Lance carries it over what
-    /// others committed since, unless the two can't both stand.
+    /// others committed since, unless the two can't both stand or some of it was
+    /// cleaned up.
     pub async fn commit(self, engine: &Engine, uri: &str) -> Result<Outcome, Fault> {
         let (after, uuid) = (self.base.version_id(), self.transaction.uuid.clone());
-        let mut commit = commit_builder(engine, WriteDestination::from(self.base))?;
+        let handler = Unbroken::over(engine, uri, &self.base).await?;
+        let mut commit =
+            commit_builder(engine, WriteDestination::from(self.base))?.with_commit_handler(handler);
         if !self.removed.is_empty() {
             commit = commit.with_affected_rows(self.removed.iter().copied().collect());
         }

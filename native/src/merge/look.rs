@@ -38,6 +38,16 @@ impl Look {
     /// pending and the marks, read later, tell that it is not. The end of the WAL
     /// in between: a later entry says nothing about this base.
     pub async fn new(engine: &Engine, uri: &str, shard: Uuid) -> Result<Self, Fault> {
+        let look = Self::once(engine, uri, shard).await?;
+        match look.counts_anew() {
+            // Or a writer flushed and somebody merged between the two: only then
+            // it is different the next time.
+            true => Self::once(engine, uri, shard).await,
+            false => Ok(look),
+        }
+    }
+
+    async fn once(engine: &Engine, uri: &str, shard: Uuid) -> Result<Self, Fault> {
         let manifest = latest_manifest(engine, uri, shard).await?;
         let next = wal_end(engine, uri, shard, manifest.as_ref()).await?;
         let base = engine.open(uri, None).await?;
@@ -52,6 +62,11 @@ impl Look {
             records_marks: details.is_some(),
             base: Arc::new(base),
         })
+    }
+
+    fn counts_anew(&self) -> bool {
+        let manifest = self.manifest.as_ref();
+        manifest.is_some_and(|one| one.current_generation <= self.mark)
     }
 
     /// Why this shard must not be touched. `remembered`: the newest mark that
@@ -90,7 +105,8 @@ impl Look {
             return Ok(false);
         }
         let record = tail::record(&self.base, self.shard).await?;
-        let anew = |one: &ShardManifest| tail::made_anew(record.as_ref(), one, self.mark);
+        let anew =
+            |one: &ShardManifest| tail::made_anew(record.as_ref(), one, self.mark, self.next);
         if !anew(manifest) {
             return Ok(false);
         }
@@ -158,7 +174,7 @@ fn refusal(look: &Look, remembered: u64) -> Option<Refusal> {
     let manifest = look.manifest.as_ref()?;
     let shard = look.shard;
     let refuse = |code, sentence| Some(Refusal::new(code, sentence));
-    if manifest.current_generation <= look.mark {
+    if look.counts_anew() {
         return refuse(
             RESTARTED,
             format!(

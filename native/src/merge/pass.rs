@@ -87,7 +87,7 @@ impl<'a> Pass<'a> {
             left -= 1;
             match Box::pin(self.attempt()).await {
                 Ok(Attempt::Done(merged)) => return Ok(merged),
-                Ok(Attempt::Again(fault)) if left == 0 => return Err(fault),
+                Ok(Attempt::Again(fault)) if left == 0 => return Err(damaged(fault)),
                 Ok(Attempt::Again(_)) => {}
                 Err(fault) => return Err(fault),
             }
@@ -118,7 +118,13 @@ impl<'a> Pass<'a> {
                 Outcome::Landed(version) => Some(version),
             },
         };
-        self.finish(&look, landed).await.map(Attempt::Done)
+        match self.finish(&look, landed).await {
+            // What was to be judged once more is drained and swept by now.
+            Err(fault) if fault.class == Class::Gone && landed.is_none() => {
+                Ok(Attempt::Again(fault))
+            }
+            finished => finished.map(Attempt::Done),
+        }
     }
 
     pub async fn look(&self) -> Result<Look, Fault> {
@@ -282,6 +288,21 @@ pub enum Step {
     /// No generation is pending.
     Nothing,
     Ready(Box<Prepared>),
+}
+
+/// Every look found it named and not there: it was not drained by somebody else.
+fn damaged(fault: Fault) -> Fault {
+    match fault.class {
+        Class::Gone => Fault {
+            class: Class::Corrupt,
+            message: format!(
+                "a generation that its shard names is not there as a whole: {}",
+                fault.message
+            ),
+            ..fault
+        },
+        _ => fault,
+    }
 }
 
 fn cursor(look: &Look) -> u64 {

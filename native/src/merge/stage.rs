@@ -45,10 +45,23 @@ pub async fn stage(
         return Err(fault);
     }
     match staged?.operation {
-        Operation::Append { fragments } => Ok(fragments),
+        Operation::Append { fragments } => whole(fragments, winners.count(run)),
         other => Err(Fault::new(
             Class::Internal,
             format!("an append was staged as {}", other.name()),
+        )),
+    }
+}
+
+/// What was written, if it is as much as there was: after the commit the
+/// generations go.
+fn whole(fragments: Vec<Fragment>, rows: i64) -> Result<Vec<Fragment>, Fault> {
+    let written: usize = fragments.iter().filter_map(|one| one.physical_rows).sum();
+    match written as i64 == rows {
+        true => Ok(fragments),
+        false => Err(Fault::new(
+            Class::Internal,
+            format!("{written} rows were written of {rows}"),
         )),
     }
 }

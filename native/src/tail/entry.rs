@@ -37,7 +37,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn unread(position: u64, time: i64) -> Self {
+    /// One that could not be read.
+    pub fn unread(position: u64, time: i64) -> Self {
         Self {
             position,
             time,

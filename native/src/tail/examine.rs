@@ -160,7 +160,7 @@ impl Place<'_> {
             mark: self.mark,
             // One that was made anew may have counted past the mark.
             restarted: content.current_generation <= self.mark
-                || history::made_anew(record.as_ref(), content, self.mark),
+                || history::made_anew(record.as_ref(), content, self.mark, self.next),
             comparable: shape.comparable,
             record,
             ..Facts::default()
@@ -180,15 +180,16 @@ impl Place<'_> {
             ..Examined::default()
         };
         let (mut entries, mut room) = (Vec::new(), BYTES_MAX);
-        for position in (cursor + 1..next).take(ENTRIES_MAX as usize) {
+        for position in (cursor.saturating_add(1)..next).take(ENTRIES_MAX as usize) {
             let read = entry::read(self.remote, self.shard, position, shape, room).await?;
-            if let Some((entry, size)) = read {
-                if size > room {
-                    break;
-                }
-                room -= size;
-                entries.push(entry);
+            // Nobody removes entries: what was in it is not known.
+            let before = entries.last().map_or(0, |one: &Entry| one.time);
+            let (entry, size) = read.unwrap_or((Entry::unread(position, before), 0));
+            if size > room {
+                break;
             }
+            room -= size;
+            entries.push(entry);
             examined.looked = position;
         }
         Ok((examined, entries))
@@ -225,7 +226,10 @@ impl Place<'_> {
             let table = self.open(&generation.path).await?;
             for (key, content) in lookup::contents(&table, shape, &keys).await? {
                 let same = wanted.get(&key).is_some_and(|own| own.same_as(content));
-                if same {
+                // Of several rows under one key nobody knows which counts.
+                if content == Content::Several {
+                    found.insert(key, Spot::Perhaps);
+                } else if same {
                     let spot = match (shape.keyed(), pending) {
                         (true, true) => Spot::Generation(generation.generation),
                         (true, false) => Spot::Merged,

@@ -61,6 +61,15 @@ impl Checked {
         position > self.seen || self.open.contains(&position)
     }
 
+    /// Nothing is said of entries that were not there yet.
+    fn is_sound(&self) -> bool {
+        let mut proven = self.proven.iter();
+        let mut open = self.open.iter();
+        self.covered <= self.seen
+            && proven.all(|(from, to)| from <= to && *to <= self.seen)
+            && open.all(|position| *position <= self.seen)
+    }
+
     fn takes(&self, one: &SsTable) -> bool {
         let mut taken = self.taken.iter();
         taken.any(|(number, path)| *number == one.generation && *path == one.path)
@@ -69,12 +78,15 @@ impl Checked {
 
 /// Whether generations that the manifest names can't be told from merged ones by
 /// their numbers: the shard was removed and made anew (its manifest is older than
-/// the one a merge of ours saw, or it has other folders), or somebody else merged
-/// them and left them there.
-pub fn made_anew(record: Option<&Record>, shard: &ShardManifest, mark: u64) -> bool {
+/// the one a merge of ours saw, its log is shorter, or it has other folders), or
+/// somebody else merged them and left them there. `next`: the end of its log.
+pub fn made_anew(record: Option<&Record>, shard: &ShardManifest, mark: u64, next: u64) -> bool {
     let known = record.map(|one| &one.checked);
     let ours = |one: &SsTable| known.is_some_and(|checked| checked.takes(one));
-    known.is_some_and(|checked| checked.manifest > shard.version)
+    // One whose old entries somebody removed ends before its cursor.
+    let shorter =
+        |checked: &Checked| checked.seen >= next && shard.replay_after_wal_entry_position < next;
+    known.is_some_and(|checked| checked.manifest > shard.version || shorter(checked))
         || shard
             .sstables
             .iter()
@@ -131,7 +143,7 @@ fn record_in(transaction: &Transaction, shard: Uuid) -> Option<Record> {
     let mark = marks.iter().filter(|mark| mark.shard_id == shard);
     Some(Record {
         mark: mark.map(|mark| mark.generation).max()?,
-        checked: all.get(&shard)?.clone(),
+        checked: all.get(&shard).filter(|one| one.is_sound())?.clone(),
     })
 }
 

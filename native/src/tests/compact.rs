@@ -204,6 +204,25 @@ async fn a_conflict_with_a_writer_is_one() {
     assert_eq!(table.content().await.len(), 17);
 }
 
+/// Lance looks at what others committed since, as far as it finds it.
+#[tokio::test]
+async fn a_late_pass_brings_nothing_back_that_went_in_a_version_that_was_cleaned_up() {
+    use crate::compact::{Wanted, pass_over};
+    let (engine, table) = (engine(), fragmented(3).await);
+    let stale = crate::unbroken::open(&engine, &table.path()).await.unwrap();
+    let read = stale.version_id();
+    let mut dataset = table.dataset().await;
+    Box::pin(dataset.delete("value = 3")).await.unwrap();
+    table.append(900, 2).await;
+    let before = table.content().await;
+    table.clean(&[read + 1]).await;
+    let refused = pass_over(stale, Wanted::default(), "").await.unwrap_err();
+    assert_eq!(refused.class, Class::Conflict, "{refused}");
+    assert_eq!(table.content().await, before);
+    compact(&engine, &table, json!({})).await;
+    assert_eq!(table.content().await, before);
+}
+
 /// By hand: `WIDE_ROWS=6000 cargo test --profile fast wide_rows -- --ignored`, and
 /// look at the most memory that the process had (`/usr/bin/time -v`).
 #[tokio::test]

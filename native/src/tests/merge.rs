@@ -4,6 +4,7 @@
 mod beside;
 mod big;
 mod crashes;
+mod gaps;
 mod property;
 mod races;
 mod refusals;

@@ -232,7 +232,7 @@ async fn a_writer_that_claims_the_shard_while_we_look_is_not_fenced() {
         let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
         long_dead(&table, shard).await;
         if lags {
-            table.lag(shard, 2).await;
+            table.lag(shard, 1).await;
         }
         let uri = table.path();
         let fresh = Fresh::open(&engine, &uri).await.unwrap();
@@ -246,6 +246,27 @@ async fn a_writer_that_claims_the_shard_while_we_look_is_not_fenced() {
         assert_eq!(table.manifest(shard).await, before);
         writer.abort().await.unwrap();
     }
+}
+
+/// What equals the base is replayed along with what is stranded before it. By now
+/// somebody has deleted it.
+#[tokio::test]
+async fn a_row_that_is_deleted_while_we_look_does_not_come_back() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    table.strand(shard, 200, 3).await;
+    table.strand(shard, 3, 1).await;
+    table.forget_generations(shard);
+    let uri = table.path();
+    let fresh = Fresh::open(&engine, &uri).await.unwrap();
+    let mut dataset = table.dataset().await;
+    Box::pin(dataset.delete("id = 'row 3'")).await.unwrap();
+    let before = table.manifest(shard).await;
+    let request = json!({ "uri": uri, "shard": shard, "silent_ms": 0 });
+    let request = serde_json::from_value(request).unwrap();
+    let fault = crate::seal::seal(&fresh, &request).await.unwrap_err();
+    assert_eq!(fault.class, crate::error::Class::Conflict, "{fault}");
+    assert_eq!(table.manifest(shard).await, before);
 }
 
 /// More entries than are looked at in one go.

@@ -44,7 +44,8 @@ impl Table {
     /// leave it.
     pub async fn lag(&self, shard: Uuid, entries: u64) {
         self.change(shard, |manifest| {
-            manifest.replay_after_wal_entry_position -= entries;
+            let cursor = manifest.replay_after_wal_entry_position;
+            manifest.replay_after_wal_entry_position = cursor.checked_sub(entries).unwrap();
         })
         .await;
     }

@@ -373,6 +373,44 @@ async fn a_shard_without_a_manifest_and_a_broken_entry_are_unknown() {
     assert!(lost["unknown"].as_i64().unwrap() >= 2, "{lost}");
 }
 
+/// As very old writers left them: the older row is not marked as deleted.
+#[tokio::test]
+async fn an_entry_whose_key_a_generation_has_twice_is_unknown() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    lagging(&table, shard, 100, 1).await;
+    table.forget_generations(shard);
+    let path = table.manifest(shard).await.sstables[0].path.clone();
+    let folder = table.shard_folder(shard).join(path);
+    let twice = vec![Ok(table.rows(100, 1)), Ok(table.updates(100, 1, 7))];
+    let params = WriteParams {
+        mode: WriteMode::Overwrite,
+        ..WriteParams::default()
+    };
+    let rows = RecordBatchIterator::new(twice, table.schema());
+    Box::pin(Dataset::write(rows, folder.to_str().unwrap(), Some(params)))
+        .await
+        .unwrap();
+    assert_eq!(states(&engine, &table).await, ["unknown"]);
+}
+
+/// The shard's manifest says that there is a later one.
+#[tokio::test]
+async fn an_entry_that_is_lost_is_unknown() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    let lost = table.wal_end(shard);
+    table.strand(shard, 200, 3).await;
+    let last = table.wal_end(shard) - 1;
+    table
+        .change(shard, |manifest| {
+            manifest.wal_entry_position_last_seen = last
+        })
+        .await;
+    std::fs::remove_file(table.wal_file(shard, lost)).unwrap();
+    let seen = tail(&engine, &table).await;
+    assert_eq!(seen["unknown"], json!(1), "{seen}");
+}
+
 #[tokio::test]
 async fn pruned_manifests_make_older_entries_unknown() {
     let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());

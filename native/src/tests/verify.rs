@@ -105,6 +105,28 @@ async fn sealed_and_restarted_shards_with_generations_are_named() {
     assert!(said[1].contains("counts its generations anew"), "{said:?}");
 }
 
+/// Nobody reads on behind an entry that is not there.
+#[tokio::test]
+async fn what_lies_behind_a_lost_entry_stops_a_retirement() {
+    let (engine, table, shard) = (engine(), Table::keyed().await, Uuid::new_v4());
+    table.flush(shard, 100, 5).await;
+    table.take_over(shard, 1, table.rows(100, 5), &[]).await;
+    table.drain(shard, &[1]).await;
+    let lost = table.wal_end(shard);
+    table.strand(shard, 200, 3).await;
+    table.strand(shard, 300, 3).await;
+    std::fs::remove_file(table.wal_file(shard, lost)).unwrap();
+    table
+        .change(shard, |one| one.wal_entry_position_last_seen = lost - 1)
+        .await;
+    let seen = evidence(&engine, &table, false).await;
+    let said = sentences(&seen).join("; ");
+    assert!(
+        said.contains(&format!("entry {lost} of its log is lost")),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn repeated_keys_are_found_when_asked_for() {
     let (engine, table) = (engine(), Table::keyed().await);

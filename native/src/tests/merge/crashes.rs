@@ -176,11 +176,37 @@ async fn an_entry_that_no_generation_has_stays_to_be_replayed() {
     assert_eq!(table.base_rows().await, rows);
 }
 
+/// It is named, and stays so: nobody drained it.
+#[tokio::test]
+async fn a_generation_that_lost_files_is_damaged_and_not_gone() {
+    for part in ["data", "_versions"] {
+        let (engine, table) = (engine(), waiting(true).await);
+        let manifest = table.shard_manifest(SHARD).await.unwrap();
+        let folder = table.shard_folder(SHARD).join(&manifest.sstables[1].path);
+        std::fs::remove_dir_all(folder.join(part)).unwrap();
+        let before = State::of(&table).await;
+        let json = json!({ "uri": table.path(), "shard": SHARD, "property": PROPERTY });
+        let fault = ask(&engine, "merge_wal", json).await.unwrap_err();
+        assert_eq!(fault.class, Class::Corrupt, "{fault}");
+        assert_eq!(State::of(&table).await, before);
+        // What is whole still moves.
+        let one = MergeWal {
+            max_generations: 1,
+            ..request(&table.path(), SHARD)
+        };
+        let merged = merge_with(&engine, one).await;
+        assert_eq!(merged["drained"], json!(1), "{part} {merged}");
+        assert_eq!(table.listed(SHARD).await, [2]);
+    }
+}
+
 /// A store that carries out a commit and says that it did not, or the other way.
 #[derive(Debug, Default)]
 struct Liar {
     /// Commits of base versions that it lies about.
     lies: AtomicUsize,
+    /// Manifests of shards that it lies about.
+    shard_lies: AtomicUsize,
     /// Commits that it says it made.
     swallows: AtomicUsize,
     /// Reads of manifests that fail after a lie.
@@ -248,6 +274,21 @@ fn is_base_version(path: &StorePath) -> bool {
     path.contains("table.lance/_versions/") && path.ends_with(".manifest")
 }
 
+fn is_shard_manifest(path: &StorePath) -> bool {
+    let path = path.as_ref();
+    path.contains("/manifest/") && path.ends_with(".binpb")
+}
+
+impl Lying {
+    /// What the store says of something that it did.
+    fn say<T>(&self, path: &StorePath, done: T) -> StoreResult<T> {
+        match is_shard_manifest(path) && Liar::take(&self.liar.shard_lies) {
+            true => Err(no_answer()),
+            false => Ok(done),
+        }
+    }
+}
+
 #[async_trait]
 impl ObjectStore for Lying {
     async fn put_opts(
@@ -268,7 +309,7 @@ impl ObjectStore for Lying {
             self.liar.blind.store(self.liar.blinds, Ordering::SeqCst);
             return Err(no_answer());
         }
-        Ok(stored)
+        self.say(location, stored)
     }
 
     async fn put_multipart_opts(
@@ -307,7 +348,8 @@ impl ObjectStore for Lying {
         to: &StorePath,
         options: CopyOptions,
     ) -> StoreResult<()> {
-        self.inner.copy_opts(from, to, options).await
+        let copied = self.inner.copy_opts(from, to, options).await?;
+        self.say(to, copied)
     }
 
     async fn rename_opts(
@@ -316,7 +358,8 @@ impl ObjectStore for Lying {
         to: &StorePath,
         options: RenameOptions,
     ) -> StoreResult<()> {
-        self.inner.rename_opts(from, to, options).await
+        let renamed = self.inner.rename_opts(from, to, options).await?;
+        self.say(to, renamed)
     }
 }
 
@@ -353,6 +396,50 @@ async fn a_commit_of_which_nobody_can_tell_is_an_error_and_the_next_call_sees_it
     assert_eq!(merged["generations"], json!(0), "{merged}");
     assert_eq!(merged["drained"], json!(2), "{merged}");
     assert_eq!(table.base_rows().await, ["id=a value=1", "id=x value=2"]);
+}
+
+#[tokio::test]
+async fn a_drain_that_landed_although_the_store_said_no_is_recognised() {
+    for seen in BOTH {
+        let liar = Liar::new(0, 0);
+        liar.shard_lies.store(1, Ordering::SeqCst);
+        let engine = Arc::new(Engine::wrapped(Arc::new(Wrapper(liar.clone()))));
+        let table = waiting(true).await;
+        let merged = merge(&engine, &table.uri(seen), SHARD).await;
+        assert_eq!(liar.shard_lies.load(Ordering::SeqCst), 0, "{seen:?}");
+        assert_eq!(merged["left"], json!(0), "{merged}");
+        assert_eq!(table.base_rows().await, ["id=a value=1", "id=x value=2"]);
+        assert!(table.listed(SHARD).await.is_empty());
+    }
+}
+
+/// Claiming the shard, moving its cursor, naming the generation: whichever answer is
+/// lost, another try ends the same.
+#[tokio::test]
+async fn a_seal_of_which_answers_are_lost_keeps_every_row_once() {
+    for lies in 1..=4 {
+        let liar = Liar::new(0, 0);
+        let engine = Arc::new(Engine::wrapped(Arc::new(Wrapper(liar.clone()))));
+        let table = waiting(true).await;
+        let dataset = table.dataset().await;
+        let puts = table.puts(&[Row("late", 1), Row("x", 3), Delete("a")]);
+        Box::pin(crate::maker::write_and_die(&dataset, SHARD, puts))
+            .await
+            .unwrap();
+        liar.shard_lies.store(lies, Ordering::SeqCst);
+        let seal = json!({ "uri": table.uri(Seen::AsObjects), "shard": SHARD, "silent_ms": 0 });
+        let mut tries = 0;
+        while ask(&engine, "seal_shard", seal.clone()).await.is_err() {
+            tries += 1;
+            assert!(tries < 8);
+        }
+        merge_all(&engine, request(&table.path(), SHARD)).await;
+        let rows = ["id=late value=1", "id=x value=3"];
+        assert_eq!(table.base_rows().await, rows, "{lies} lies");
+        let verify = json!({ "uri": table.path(), "deep": true });
+        let said = ask(&engine, "verify", verify).await.unwrap();
+        assert_eq!(said["blocking"], json!([]), "{lies} lies: {said}");
+    }
 }
 
 /// As when a version was cleaned up in whose place the commit then went.

@@ -88,6 +88,62 @@ async fn a_shard_made_anew_that_went_past_the_old_one_in_everything() {
     assert!(sentence.contains("made anew since"), "{sentence}");
 }
 
+/// Somebody who leaves no marks has drained what the old mark covers. What our merge
+/// put down of the old log says nothing of the new one, which is shorter.
+#[tokio::test]
+async fn a_shard_made_anew_whose_low_generations_somebody_else_drained() {
+    let (engine, table) = (engine(), one_generation().await);
+    for _ in 0..8 {
+        Box::pin(table.writer(SHARD).await.close()).await.unwrap();
+    }
+    merge(&engine, &table.path(), SHARD).await;
+    std::fs::remove_dir_all(format!("{}/_mem_wal/{SHARD}", table.path())).unwrap();
+    table.generations(SHARD, &[&[Row("p", 1)]]).await;
+    for _ in 0..16 {
+        edit_manifest(&table, |manifest| manifest.sstables.clear()).await;
+    }
+    table.generations(SHARD, &[&[Row("q", 1)]]).await;
+    let puts = table.puts(&[Row("late", 1)]);
+    let dataset = table.dataset().await;
+    Box::pin(crate::maker::write_and_die(&dataset, SHARD, puts))
+        .await
+        .unwrap();
+    let (code, _) = refused(&table, 0).await;
+    assert_eq!(code, "restarted_counter");
+    let request = json!({ "uri": table.path() });
+    let said = ask(&engine, "classify_tail", request).await.unwrap();
+    assert_eq!(said["shards"][0]["in_base"], json!(0), "{said}");
+}
+
+/// A property that nobody can have meant is none.
+#[tokio::test]
+async fn a_record_that_says_more_than_it_can_know_is_no_record() {
+    use crate::tail::PROPERTY as RECORD;
+    let table = one_generation().await;
+    let manifest = table.shard_manifest(SHARD).await.unwrap();
+    let end = manifest.replay_after_wal_entry_position;
+    let max = u64::MAX;
+    for record in [
+        json!({ "covered": max, "seen": end, "manifest": 1 }),
+        json!({ "covered": 0, "proven": [[1, max]], "seen": end, "manifest": 1 }),
+        json!({ "covered": 0, "proven": [[3, 1]], "seen": end, "manifest": 1 }),
+        json!({ "covered": 0, "open": [max], "seen": end, "manifest": 1 }),
+        json!({ "covered": -1, "seen": end, "manifest": 1 }),
+        json!({ "covered": 1e300, "seen": end, "manifest": 1 }),
+        json!({ "seen": end }),
+        json!(7),
+    ] {
+        let table = one_generation().await;
+        let properties = [(RECORD, json!({ SHARD.to_string(): record }).to_string())];
+        let rows = table.batch(&[("b", 1)]);
+        table.take_over(SHARD, 1, rows, &properties).await;
+        let read = crate::tail::record(&table.dataset().await, SHARD).await;
+        assert_eq!(read.unwrap(), None, "{record}");
+        let (code, _) = refused(&table, 0).await;
+        assert_eq!(code, "restarted_counter", "{record}");
+    }
+}
+
 /// Without a key nobody can tell whether the two are one flush tried twice.
 #[tokio::test]
 async fn two_folders_of_one_number_in_a_table_without_a_key() {

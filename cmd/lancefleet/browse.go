@@ -15,7 +15,8 @@ import (
 
 type lsCommand struct {
 	clientFlags
-	Search string `help:"Part of a name, any case; % and _ are ordinary characters."`
+	Query  string `short:"q" help:"Words and terms, as the page's text box takes them: gsm8k state:retired pending:>=100 last-write:<7d failing. See docs/api.md."`
+	Search string `help:"Part of a name, any case; % and _ are ordinary characters. Finds also what only a source names."`
 	Sort   string `help:"A column: name, last_write, row_count, fragment_count, pending_wal_generations, ... Default: last_write."`
 	Order  string `help:"asc or desc. Default: names from a, everything else the largest first." enum:",asc,desc" default:""`
 	State  string `help:"Only these: hot, retiring, retired; several with commas. Unset: hot and retiring, and with --search all."`
@@ -44,6 +45,9 @@ func (c *lsCommand) Run(ctx context.Context, io streams) error {
 	if list.Stale {
 		fmt.Fprintln(io.err, "stale:", list.StaleWhy)
 	}
+	for _, why := range list.PartialWhy {
+		fmt.Fprintln(io.err, "partial:", why)
+	}
 	return nil
 }
 
@@ -55,6 +59,9 @@ func (c *lsCommand) query() (url.Values, error) {
 		return nil, usageError{fmt.Errorf("--offset %d: at least 0 is allowed", c.Offset)}
 	}
 	query := url.Values{"limit": {strconv.Itoa(c.Limit)}, "offset": {strconv.Itoa(c.Offset)}}
+	if c.Query != "" {
+		query.Set("q", c.Query)
+	}
 	if c.Search != "" {
 		query.Set("search", c.Search)
 	}

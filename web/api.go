@@ -246,6 +246,11 @@ type Readiness struct {
 	Temporal bool     `json:"temporal"`
 }
 
+// Health says that this process serves.
+type Health struct {
+	Status string `json:"status" enum:"ok"`
+}
+
 // ErrorBody is the body of every error.
 type ErrorBody struct { //nolint:errname // it is a body first, and part of the API by this name
 	Message    string    `json:"error" doc:"What went wrong, in words"`

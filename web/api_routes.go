@@ -50,8 +50,9 @@ func (s *Server) routeAPI() {
 	}
 	s.get(counting, apiPrefix+"/metrics", s.serveMetrics)
 	s.get(counting, "/metrics", s.serveMetrics)
-	s.get(Open, "/healthz", func(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) })
+	s.get(Open, "/healthz", func(c echo.Context) error { return c.JSON(http.StatusOK, Health{Status: "ok"}) })
 	s.get(Open, "/readyz", s.serveReadiness)
+	s.describe(api)
 }
 
 // routeMaintenance registers what is done with single experiments, and what tells

@@ -1,18 +1,21 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 )
 
 // maxBody is the most a request may carry: the largest is a reason for a pause.
@@ -116,14 +119,37 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
+// bodyTime is how long a body may take to arrive.
+const bodyTime = 15 * time.Second
+
+// limitBody takes the body in before anything else looks at the request. A deadline
+// for reading that were still set later would end the request's context with it, and
+// so every answer that takes longer.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body == nil || r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
 		limit := bodyLimit(r.URL.Path)
 		if r.ContentLength > limit {
 			writeError(w, refuse(http.StatusRequestEntityTooLarge, tooLarge(limit)))
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		connection := http.NewResponseController(w)
+		_ = connection.SetReadDeadline(time.Now().Add(bodyTime)) // tests' connections have none
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+		_ = connection.SetReadDeadline(time.Time{})
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			writeError(w, refuse(http.StatusRequestEntityTooLarge, tooLarge(limit)))
+			return
+		case err != nil:
+			writeError(w, refuse(http.StatusRequestTimeout, "the body did not arrive in time, or not as announced"))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -125,6 +126,9 @@ func newServer(config Config, p parts) (*Server, error) {
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), rename: make(chan struct{}, 1), changed: make(chan struct{}),
 		},
 	}
+	if p.steer != nil {
+		s.steer = impatient{p.steer, s.feed}
+	}
 	s.deadline = deadlineOf
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	var to hinter
@@ -172,7 +176,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -303,15 +306,11 @@ func (s *Server) explain(ctx context.Context, err error) *ErrorBody {
 // handle registers one documented operation.
 func handle[I, O any](s *Server, access Access, op huma.Operation, h func(context.Context, *I) (*O, error), api huma.API) {
 	op.MaxBodyBytes = bodyLimit(op.Path)
-	op.BodyReadTimeout = 15 * time.Second
-	op.Errors = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity,
-		http.StatusServiceUnavailable, http.StatusInternalServerError}
-	fields := fieldsOf(reflect.TypeFor[I]())
-	if op.RequestBody != nil { // read by hand
-		op.Errors = append(op.Errors, http.StatusRequestEntityTooLarge)
-	}
-	if len(fields) > 0 {
-		op.Errors = append(op.Errors, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	op.BodyReadTimeout = -1 // limitBody has read it
+	op.Errors = slices.Clone(everyError)
+	op.Security = securityOf(access)
+	if fields := fieldsOf(reflect.TypeFor[I]()); len(fields) > 0 {
+		op.Errors = append(op.Errors, http.StatusUnsupportedMediaType)
 		op.Metadata = map[string]any{fieldsKey: fields}
 	}
 	s.access[op.Method+" "+echoPath(op.Path)] = access

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"lancefleet/control"
+	"lancefleet/fleet"
+	"lancefleet/workflows"
+)
+
+// whileAway is how long Temporal is waited for while it is known not to answer. The
+// feed goes on asking, and notices when it is back.
+const whileAway = time.Second
+
+// impatient doesn't let people wait for what is away.
+type impatient struct {
+	steering
+	feed *feed
+}
+
+func (i impatient) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	if i.feed.moment().temporalProblem == "" {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, whileAway)
+}
+
+func (i impatient) Schedule(ctx context.Context) (Schedule, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Schedule(ctx)
+}
+
+func (i impatient) Pause(ctx context.Context, by, reason string) error {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Pause(ctx, by, reason)
+}
+
+func (i impatient) Resume(ctx context.Context, by, reason string) error {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Resume(ctx, by, reason)
+}
+
+func (i impatient) Scan(ctx context.Context, full, next bool, by string) (Started, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Scan(ctx, full, next, by)
+}
+
+func (i impatient) Round(ctx context.Context, workflowID, runID string, wait time.Duration) (*fleet.RoundRecord, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Round(ctx, workflowID, runID, wait)
+}
+
+func (i impatient) Refresh(ctx context.Context, id fleet.ID, by string) (workflows.RefreshResult, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Refresh(ctx, id, by)
+}
+
+func (i impatient) Maintain(ctx context.Context, action string, r control.MaintenanceRequest) (control.Started, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Maintain(ctx, action, r)
+}
+
+func (i impatient) Maintenance(ctx context.Context, workflowID, runID string, wait time.Duration) (*workflows.MaintenanceResult, error) {
+	ctx, cancel := i.soon(ctx)
+	defer cancel()
+	return i.steering.Maintenance(ctx, workflowID, runID, wait)
+}

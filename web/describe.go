@@ -43,6 +43,10 @@ var errorExamples = map[int]ErrorBody{
 	http.StatusInternalServerError:   {Message: "something went wrong here; the log has the cause under request id 6f0c6c1e9b534e7a"},
 }
 
+// namePattern is what fleet.ParseRef takes, for readers of the description: a name
+// that is not one is answered by ParseRef's own words.
+const namePattern = `^((rollout|generic|datagen|table):)?[A-Za-z0-9_][A-Za-z0-9._-]*$`
+
 // securityOf says which tokens an operation takes: any of these ways.
 func securityOf(access Access) []map[string][]string {
 	if access == Open {
@@ -82,6 +86,11 @@ func complete(doc *huma.OpenAPI, op *huma.Operation, shown map[string]any) {
 		op.Responses["200"].Headers = withHeader(op.Responses["200"].Headers, "ETag", "Names what the answer is made from; send it as If-None-Match")
 		if op.OperationID != "list-experiments" {
 			op.Parameters = append(op.Parameters, &huma.Param{Name: "If-None-Match", In: "header", Schema: &huma.Schema{Type: "string"}})
+		}
+	}
+	for _, p := range op.Parameters {
+		if p.In == "path" && p.Name == "name" {
+			p.Example, p.Schema.Pattern = "rollout:exp-1", namePattern
 		}
 	}
 	for status, response := range op.Responses {

@@ -11,7 +11,7 @@ import (
 
 // whileAway is how long Temporal is waited for while it is known not to answer. The
 // feed goes on asking, and notices when it is back.
-const whileAway = time.Second
+const whileAway = 2 * time.Second
 
 // impatient doesn't let people wait for what is away.
 type impatient struct {

@@ -150,7 +150,11 @@ func (s *Server) scan(ctx context.Context, request RescanRequest) (Started, erro
 	if s.steer == nil {
 		return Started{}, noTemporal()
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestPoll)
+	limit := 2 * temporalTimeout
+	if request.Next {
+		limit = longestPoll // one that runs is waited for
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	started, err := s.steer.Scan(ctx, request.Full, request.Next, author(ctx, request.By))
 	if err != nil {

@@ -86,6 +86,12 @@ func Python(tb testing.TB) string {
 	return tool(tb, "Python with lance-context and pylance", "LANCEFLEET_PYTHON", filepath.Join(cache(), "venv", "bin", "python"))
 }
 
+// Schemathesis is the program that makes requests from an API's description.
+func Schemathesis(tb testing.TB) string {
+	tb.Helper()
+	return tool(tb, "schemathesis", "LANCEFLEET_SCHEMATHESIS", filepath.Join(cache(), "venv-schemathesis", "bin", "schemathesis"))
+}
+
 // tool finds a file; a test that can't have it is noted as not run.
 func tool(tb testing.TB, what, variable, usual string) string {
 	tb.Helper()

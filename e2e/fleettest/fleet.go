@@ -18,6 +18,7 @@ type Fleet struct {
 	DataDir  string
 	Temporal *Temporal
 	Env      []string // settings of all its programs
+	Token    string   // what client commands send
 	server   string   // address of its web server
 }
 
@@ -71,7 +72,7 @@ func (f *Fleet) Client(args ...string) string {
 // TryClient runs a client command.
 func (f *Fleet) TryClient(args ...string) (stdout string, exit int) {
 	f.tb.Helper()
-	return Run(f.tb, []string{"LANCEFLEET_SERVER=" + f.server}, args...)
+	return Run(f.tb, []string{"LANCEFLEET_SERVER=" + f.server, "LANCEFLEET_TOKEN=" + f.Token}, args...)
 }
 
 // Scan runs a round that starts now and returns its result.

@@ -33,6 +33,12 @@ func (t *Temporal) Restart() {
 	t.server = temporaltest.Start(t.tb, t.options)
 }
 
+// Stop stops the server until the next Restart.
+func (t *Temporal) Stop() {
+	t.tb.Helper()
+	t.server.Stop()
+}
+
 // Address is host:port.
 func (t *Temporal) Address() string { return t.options.Address }
 

@@ -31,7 +31,7 @@ func fuzz(t *testing.T, server string, duration time.Duration, config string) {
 	cmd := exec.Command(fleettest.Schemathesis(t), "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", server+"/api/v1/openapi.json",
 		"--header", "Authorization: Bearer "+fuzzSecret, "--max-time", duration.String()[:len(duration.String())-1], "--phases", "examples,coverage,fuzzing",
 		"--exclude-checks", "positive_data_acceptance", // what is allowed beyond types is said by the 422
-		"--workers", "4", "--continue-on-failure", "--no-shrink", "--no-color", "--request-timeout", "90", "--seed", "7")
+		"--workers", "4", "--continue-on-failure", "--no-shrink", "--no-color", "--request-timeout", "40", "--seed", "7")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -55,7 +55,7 @@ func TestNoRequestMadeFromTheDescriptionIsAnsweredOtherwise(t *testing.T) {
 	t.Run("without Temporal", func(t *testing.T) {
 		worker.Kill()
 		f.Temporal.Stop()
-		fuzz(t, f.Server(), 30*time.Second, "")
+		fuzz(t, f.Server(), 20*time.Second, "")
 	})
 	require.NotContains(t, web.Output(), `"level":"ERROR"`, "what is logged as an error is a bug")
 }

@@ -85,7 +85,6 @@ func TestWhoMayDoWhat(t *testing.T) {
 				}
 			}
 		}
-		b.gate.failures = newLimits(failedLogins, b.now) // this is about the answers, not about how often
 	}
 	require.Empty(t, b.gate.left)
 }
@@ -223,7 +222,6 @@ func TestGuessingIsStoppedAndNotByTheRightGuess(t *testing.T) {
 	require.Equal(t, 429, w.Code)
 	require.Equal(t, "10", w.Header().Get("Retry-After"))
 	require.Empty(t, w.Result().Cookies())
-	requireError(t, b.do("GET", "/api/v1/status", "", bearer("wrong")...), 429, "too many tokens that did not fit")
 	require.Equal(t, 200, b.do("GET", "/api/v1/status", "", bearer(opsSecret)...).Code, "a program with the right one goes on behind the same address")
 	now = now.Add(11 * time.Second)
 	require.Equal(t, 303, login(opsSecret).Code)

@@ -36,8 +36,9 @@ func (s *Server) export(c echo.Context) (exported, error) {
 		return exported{}, notLoaded(m)
 	}
 	now := s.now().UnixMilli()
-	q.Limit, q.Offset = 0, 0
+	q.Limit, q.Offset = 1, 0 // 0 would be all of them
 	list, _ := m.list(q, now)
+	list.Experiments = []Summary{}
 	q.Limit = -1
 	list.Limit = list.Total
 	return exported{m, list, q.run(&asking{m, now}).rows, now}, nil
@@ -135,7 +136,7 @@ func csvTime(ms *int64) string {
 
 // cell keeps spreadsheets from reading text as a formula.
 func cell(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
 		return "'" + s
 	}
 	return s

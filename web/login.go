@@ -75,9 +75,6 @@ func localPath(next string) string {
 func (s *Server) toLogin(c echo.Context, who caller) error {
 	r := c.Request()
 	if who.wrong {
-		if wait, ok := s.gate.failures.take(who.client); !ok {
-			return tooMany("too many tokens that did not fit", wait)
-		}
 		return refuse(http.StatusUnauthorized, "that is not one of this server's tokens").
 			with("WWW-Authenticate", `Bearer realm="lancefleet", error="invalid_token"`)
 	}

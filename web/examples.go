@@ -37,6 +37,9 @@ func examples() map[string]any {
 		Series{ID: "rollout:exp-1", Days: 7, From: exampleNow - 7*86_400_000, To: exampleNow, Points: []Point{{At: exampleWritten, Rows: exampleOf(int64(12_000))}}, Marks: []Mark{}},
 		FleetSeries{Days: 7, From: exampleNow - 7*86_400_000, To: exampleNow, Rounds: []RoundPoint{}, Backlog: []BacklogPoint{}},
 		Operations{AsOf: exampleOf(exampleNow - 60_000), Missing: []string{}, Schedule: exampleOf(exampleSchedule()), RunningRounds: []RoundRunning{}, Running: []Running{}, Plan: exampleOf(exampleFleetPlan()), Rounds: exampleRounds().Rounds, Failures: []Failure{}},
+		exampleBatch(), BatchStarted{BatchPlan: exampleBatch(), ID: "b0123456789ab", Started: 2, Failed: []BatchCause{}, Location: apiPrefix + "/batches/b0123456789ab"},
+		Batch{ID: "b0123456789ab", Found: true, By: "ada", Running: []Running{}, Ended: []Done{exampleDone()}, Outcomes: map[string]int{fleet.OutcomeDone: 1}},
+		BatchRequest{Action: "optimize", IDs: []string{"rollout:exp-1", "rollout:exp-2"}, By: "ada"},
 		Readiness{Ready: true, Snapshot: true, Temporal: true, Missing: []string{}}, Health{Status: "ok"},
 		RescanRequest{By: "ada", Next: true}, PauseRequest{Reason: "moving the bucket", By: "ada"}, ResumeRequest{By: "ada"},
 		MaintenanceRequest{By: "ada", Why: "slow to read"}, RetireRequest{By: "ada", Why: "finished", Force: true},
@@ -119,6 +122,11 @@ func exampleDone() Done {
 	return Done{Action: fleet.Action{
 		ID: "0b1e77a0-c9d4-4e7a-8f21-6f0c6c1e9b53", At: exampleNow, Kind: fleet.ActOptimize, Target: "rollout:exp-1", Outcome: fleet.OutcomeDone, DurationMS: 2100, By: "ada", WorkflowID: exampleFlow, RunID: exampleRun,
 	}}
+}
+
+func exampleBatch() BatchPlan {
+	return BatchPlan{Action: "optimize", Asked: 3, Start: 2, Refused: 1, Sample: []string{"rollout:exp-1", "rollout:exp-2"},
+		Causes: []BatchCause{{Reason: "nothing pending; 2 small fragments, below 16", Count: 1, Sample: []string{"rollout:exp-3"}}}}
 }
 
 func exampleTask() Task {

@@ -5,7 +5,7 @@ import "strings"
 // RoundRecord is the result of one round and one row of `_rounds`.
 type RoundRecord struct {
 	RoundID          string   `json:"round_id"` // run id of its ScanWorkflow
-	Number           int64    `json:"number"`   // climbs by one per round
+	Number           int64    `json:"number"`   // climbs by one per round; two that begin at one moment may share one
 	Observed         int64    `json:"observed"` // observed in full
 	Skipped          int64    `json:"skipped"`  // fingerprint unchanged
 	Failed           int64    `json:"failed"`   // asked and got no answer

@@ -158,7 +158,10 @@ func (b tab) address() string { b.t.Helper(); return value(b, chromedp.Location(
 func (b tab) fits() {
 	b.t.Helper()
 	over := js[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
-	require.LessOrEqual(b.t, over, 0, "pixels by which the page is wider than the window at %s", b.address())
+	if over > 0 {
+		b.t.Logf("what sticks out: %s", js[string](b, `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.firstElementChild).slice(0, 4).map((e) => e.outerHTML.slice(0, 160)).join(" | ")`))
+	}
+	require.LessOrEqual(b.t, over, 0, "pixels by which the page is wider than the window of %d at %s", js[int](b, `innerWidth`), b.address())
 }
 
 func TestPagesInABrowser(t *testing.T) {

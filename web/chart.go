@@ -92,8 +92,9 @@ func (c chart) draw() ([]byte, error) {
 
 // axes go from 0, so that a small change looks small.
 func (c chart) axes(p *plot.Plot, inks ink) {
-	p.X.Min, p.X.Max = float64(c.from), float64(max(c.to, c.from+1))
-	p.X.Tick.Marker = plot.ConstantTicks(timeTicks(c.from, c.to))
+	from := c.begin()
+	p.X.Min, p.X.Max = float64(from), float64(max(c.to, from+1))
+	p.X.Tick.Marker = plot.ConstantTicks(timeTicks(from, c.to))
 	ticks := c.valueTicks()
 	p.Y.Min, p.Y.Max = 0, ticks[len(ticks)-1].Value
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
@@ -169,15 +170,33 @@ func roundStep(x float64, binary bool) float64 {
 	return 10 * power
 }
 
-// timeTicks are midnights in UTC, or hours where the time is short.
+// shortest is the least time that a chart covers.
+const shortest = 10 * int64(time.Minute/time.Millisecond)
+
+// begin is the left end: the window's, or where what is known begins, so that a
+// young fleet's chart is not a sliver at the right.
+func (c chart) begin() int64 {
+	for _, p := range c.points {
+		if p.value >= 0 {
+			return max(c.from, min(p.at, c.to-shortest))
+		}
+	}
+	return c.from
+}
+
+// timeTicks are midnights in UTC, or hours and minutes where the time is short: at
+// most eight.
 func timeTicks(from, to int64) []plot.Tick {
-	const hour = int64(time.Hour / time.Millisecond)
-	step, layout := 24*hour, "2 Jan"
-	switch days := (to - from) / (24 * hour); {
-	case days > 14:
-		step = 5 * 24 * hour
-	case days < 2:
-		step, layout = 6*hour, "15:04"
+	const minute = int64(time.Minute / time.Millisecond)
+	step, layout := 5*24*60*minute, "2 Jan"
+	for _, s := range []int64{2, 5, 15, 60, 3 * 60, 6 * 60, 24 * 60, 2 * 24 * 60} {
+		if (to-from)/(s*minute) <= 8 {
+			step = s * minute
+			break
+		}
+	}
+	if step < 24*60*minute {
+		layout = "15:04"
 	}
 	ticks := []plot.Tick{}
 	for at := from - from%step + step; at <= to; at += step {

@@ -132,7 +132,7 @@ func failureOf(v *view, o *operation) (oneFailure, bool) {
 	}
 	for _, step := range o.runs[0].steps { // the step that failed says more than its run
 		if step.Outcome == a.Outcome {
-			f.where = step.Kind
+			f.where, f.text = step.Kind, cmp.Or(step.Error, step.Why, f.text)
 		}
 	}
 	if v == nil || a.Target == "" {

@@ -50,7 +50,7 @@ type workChip struct {
 
 const (
 	workPerPage    = 25
-	shownOfAList   = 15
+	shownOfAList   = 10
 	roundsOnTheTop = 8
 )
 

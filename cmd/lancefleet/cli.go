@@ -16,6 +16,8 @@ type CLI struct {
 	Dev        devCommand        `cmd:"" help:"Everything in one process on this machine: Temporal, worker, web and a demo fleet, or your own data."`
 	Worker     workerCommand     `cmd:"" help:"Run rounds for a fleet."`
 	Web        webCommand        `cmd:"" help:"Serve pages, API and metrics."`
+	Status     statusCommand     `cmd:"" help:"Where the fleet stands: schedule, rounds, what is next, what is blocked, retirement, failures."`
+	Failures   failuresCommand   `cmd:"" help:"What fails now, by cause."`
 	Scan       scanCommand       `cmd:"" help:"Start a round now."`
 	Ls         lsCommand         `cmd:"" name:"ls" help:"List experiments."`
 	Show       showCommand       `cmd:"" help:"Show one experiment."`

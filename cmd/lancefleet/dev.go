@@ -44,7 +44,7 @@ const temporalStart = 90 * time.Second
 const stopGrace = 10 * time.Second
 
 // Run runs everything until the context ends.
-func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) error {
+func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger, given givenFlags) error {
 	place, err := c.place()
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *devCommand) Run(ctx context.Context, io streams, log *slog.Logger) erro
 		return err
 	}
 	defer unlock()
-	dev := &devFleet{devCommand: c, place: place, plan: plan, io: io, log: log, web: listener, pages: config, rounds: rounds, temporal: ports[0], ui: ports[1]}
+	dev := &devFleet{devCommand: c, origins: policyOrigins(given), place: place, plan: plan, io: io, log: log, web: listener, pages: config, rounds: rounds, temporal: ports[0], ui: ports[1]}
 	return dev.run(ctx, server)
 }
 
@@ -115,6 +115,7 @@ func (c *devCommand) settings(place devPlace) (worker.Config, error) {
 // devFleet is one run of `dev`.
 type devFleet struct {
 	*devCommand
+	origins      map[string]string // of the policy's values
 	place        devPlace
 	plan         makefleet.Plan
 	io           streams

@@ -36,7 +36,7 @@ func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
 	if err != nil {
 		return err
 	}
-	pages, err := newWebServer(webParts{d.servedConfig(), d.rounds, engine.ReadOnly(), client, measured, d.log})
+	pages, err := newWebServer(webParts{d.servedConfig(), d.rounds, d.origins, engine.ReadOnly(), client, measured, d.log})
 	if err != nil {
 		return err
 	}

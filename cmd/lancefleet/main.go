@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return report(stderr, usageError{err})
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return report(stderr, byFlag(parsed.Run(io, log, parser.Model), parsed.Selected()))
+	return report(stderr, byFlag(parsed.Run(io, log, parser.Model, givenOn(parsed)), parsed.Selected()))
 }
 
 func report(stderr io.Writer, err error) int {

@@ -93,7 +93,7 @@ type webCommand struct {
 }
 
 // Run serves until the context ends.
-func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
+func (c *webCommand) Run(ctx context.Context, log *slog.Logger, given givenFlags) error {
 	settings, err := c.settings()
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c *webCommand) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	defer engine.Close()
 	config.TemporalNamespace = options.Namespace
-	server, err := newWebServer(webParts{config, settings, engine.ReadOnly(), client, measured, log})
+	server, err := newWebServer(webParts{config, settings, policyOrigins(given), engine.ReadOnly(), client, measured, log})
 	if err != nil {
 		return err
 	}
@@ -153,6 +153,7 @@ func (c *webCommand) client(log *slog.Logger, m *metrics.Metrics) (client.Option
 type webParts struct {
 	config   web.Config
 	settings worker.Config
+	origins  map[string]string // of the policy's values
 	reader   *lance.Reader
 	client   client.Client
 	metrics  *metrics.Metrics
@@ -176,7 +177,7 @@ func newWebServer(p webParts) (*web.Server, error) {
 	server, err := web.New(web.Deps{
 		Config: p.config, Browser: browser, Reader: p.reader, Control: steer, Metrics: p.metrics,
 		Version: version, DataDir: dataDir, Fleet: fleetName, Log: p.log,
-		Policies: p.settings.Policies, Budgets: p.settings.Budgets,
+		Policies: p.settings.Policies, Origins: p.origins, Budgets: p.settings.Budgets,
 	})
 	if err != nil {
 		return nil, usageError{err}

@@ -151,7 +151,7 @@ func TestABrowserLogsInAndOut(t *testing.T) {
 	require.True(t, cookie.HttpOnly)
 	require.Equal(t, http.SameSiteLaxMode, cookie.SameSite)
 	require.Equal(t, "/", cookie.Path)
-	require.EqualValues(t, 12*3600, cookie.MaxAge)
+	require.Equal(t, 12*3600, cookie.MaxAge)
 	require.NotContains(t, cookie.Value, opsSecret)
 	mine := []string{"Cookie", cookie.Name + "=" + cookie.Value}
 	w := b.do("GET", "/rounds", "", mine...)
@@ -323,7 +323,7 @@ func TestMetricsMayBeOpened(t *testing.T) {
 func TestOnlyTrustedProxiesSayWhomTheySpeakFor(t *testing.T) {
 	ask := func(proxies ...string) string {
 		b := guarded(t, func(c *Config, _ *parts) { c.TrustedProxies = proxies })
-		r := httptest.NewRequest("GET", "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = "10.1.2.3:999"
 		r.Header.Set("X-Forwarded-For", "6.6.6.6, 203.0.113.9")
 		return b.clientOf(r)

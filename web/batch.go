@@ -268,7 +268,7 @@ func (s *Server) startAll(ctx context.Context, out *BatchStarted, by, why string
 	for range batchAtOnce {
 		starting.Go(func() {
 			for t := range next {
-				started, err := s.startOne(ctx, t, out.Action, control.MaintenanceRequest{ID: t.exp.ID, By: by, Why: batchWhy(out.ID, why), Batch: out.ID})
+				started, err := s.startOne(ctx, out.Action, control.MaintenanceRequest{ID: t.exp.ID, By: by, Why: batchWhy(out.ID, why), Batch: out.ID})
 				mu.Lock()
 				switch {
 				case err != nil:
@@ -290,7 +290,7 @@ func (s *Server) startAll(ctx context.Context, out *BatchStarted, by, why string
 	out.Failed = failed.sorted()
 }
 
-func (s *Server) startOne(ctx context.Context, t target, action string, r control.MaintenanceRequest) (control.Started, error) {
+func (s *Server) startOne(ctx context.Context, action string, r control.MaintenanceRequest) (control.Started, error) {
 	if err := ctx.Err(); err != nil { // the request's time is up: the rest is not even tried
 		return control.Started{}, err
 	}

@@ -77,9 +77,11 @@ func (s *Server) batchForm(c echo.Context) error {
 	}
 	if started.Started == 0 {
 		words := "nothing was started"
+		var wordsSb80 strings.Builder
 		for _, f := range started.Failed {
-			words += "; " + strconv.Itoa(f.Count) + ": " + f.Reason
+			wordsSb80.WriteString("; " + strconv.Itoa(f.Count) + ": " + f.Reason)
 		}
+		words += wordsSb80.String()
 		return s.showBatchPlan(c, http.StatusServiceUnavailable, form, words)
 	}
 	said := "batch"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,7 +164,7 @@ func TestAStoreThatHangsHoldsASearchNoLongerThanItsTime(t *testing.T) {
 func TestLooksThatAreRememberedAreBounded(t *testing.T) {
 	c := newColdLooks(nil, func() time.Time { return testNow })
 	for i := range 3 * coldKept {
-		c.remember(experiment(fleet.Table, fmt.Sprint(i)), coldLook{at: testNow})
+		c.remember(experiment(fleet.Table, strconv.Itoa(i)), coldLook{at: testNow})
 	}
 	require.LessOrEqual(t, len(c.kept), coldKept)
 }

@@ -84,16 +84,16 @@ func TestARetiredOneIsToldOfWithinASecondAndAHotOneWaitsForMore(t *testing.T) {
 	queueTest(t, func(t *testing.T, q *eventQueue, h *fakeHinter, m *counted, _ func()) {
 		v := queueView(3)
 		q.add(v, rowNumbers(0))
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		q.add(v, rowNumbers(1))
 		require.Empty(t, h.told)
-		time.Sleep(6 * time.Second)
+		pass(6 * time.Second)
 		require.Len(t, h.told, 1, "ten seconds after the first")
 		require.Len(t, h.told[0], 2)
 
 		q.add(v, rowNumbers(3))
 		q.add(v, rowNumbers(2))
-		time.Sleep(1100 * time.Millisecond)
+		pass(1100 * time.Millisecond)
 		require.Len(t, h.told, 2)
 		require.Equal(t, []fleet.ID{v.Rows[3].ID, v.Rows[2].ID}, h.told[1], "the retired one first")
 		require.Equal(t, 4, m.handed)
@@ -107,7 +107,7 @@ func TestAHundredThousandEventsInASecondAreOneCall(t *testing.T) {
 		for range 100_000 {
 			q.add(v, rowNumbers(3))
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Equal(t, [][]fleet.ID{{v.Rows[3].ID}}, h.told)
 	})
 }
@@ -120,7 +120,7 @@ func TestMoreThanOneCallTakesGoesInSeveral(t *testing.T) {
 			all[int32(i)] = true
 		}
 		q.add(v, all)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		require.Len(t, h.told, 2)
 		require.Len(t, h.told[0], control.MostHints)
 		require.Len(t, h.told[1], control.MostHints-1)
@@ -132,14 +132,14 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 		v := queueView(3)
 		h.set(errors.New("temporal is away"), false)
 		q.add(v, rowNumbers(3))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Empty(t, h.told)
 		require.Greater(t, m.not, 5)
 		h.set(nil, true) // an earlier one is still under way
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Empty(t, h.told)
 		h.set(nil, false)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		require.Equal(t, [][]fleet.ID{{v.Rows[3].ID}}, h.told)
 	})
 }
@@ -164,4 +164,9 @@ func TestAServerEndsThoughNobodyTakesWhatWaits(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), 2*lastHandOver)
 		require.Empty(t, h.told)
 	})
+}
+
+// pass lets time go by in a synctest bubble, where it costs none.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the bubble's clock, not the machine's
 }

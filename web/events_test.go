@@ -44,7 +44,15 @@ func recordsOf(eventName, bucket string, keys ...string) string {
 			"s3": map[string]any{"bucket": map[string]any{"name": bucket}, "object": map[string]any{"key": key, "size": 7}},
 		}
 	}
-	text, _ := json.Marshal(map[string]any{"Records": records})
+	return asJSON(map[string]any{"Records": records})
+}
+
+// asJSON is for values that are always told: maps and strings.
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
 	return string(text)
 }
 
@@ -63,7 +71,7 @@ func (b *bench) waitingFor() []string {
 
 func TestEventsOfEveryShapeFindTheirExperiment(t *testing.T) {
 	wal := "fleet/exp-1.rollout.lance/_mem_wal/s1/wal/7"
-	quote := func(s string) string { text, _ := json.Marshal(s); return string(text) }
+	quote := func(s string) string { return asJSON(s) }
 	one := []string{"rollout:exp-1"}
 	for name, c := range map[string]struct {
 		body string

@@ -71,7 +71,7 @@ func busyJournal(rows []fleet.Row) []fleet.Action {
 	add(fleet.Action{At: minutesAgo(16), Kind: fleet.ActResume, Outcome: "done", By: "ada"})
 	for i := range 4 { // conflicts: normal life
 		target := rows[20+i%2].String()
-		add(fleet.Action{At: minutesAgo(int64(25 + 30*i)), Kind: fleet.ActOptimize, Target: target, Outcome: "failed", ErrorClass: "conflict", Error: "merge " + target + ": commit conflict: somebody committed version " + fmt.Sprint(40+i) + " first", RunID: fmt.Sprintf("c%d", i)})
+		add(fleet.Action{At: minutesAgo(int64(25 + 30*i)), Kind: fleet.ActOptimize, Target: target, Outcome: "failed", ErrorClass: "conflict", Error: "merge " + target + ": commit conflict: somebody committed version " + strconv.Itoa(40+i) + " first", RunID: fmt.Sprintf("c%d", i)})
 	}
 	for i := range 3 {
 		target := rows[40+i%2].String()

@@ -350,7 +350,7 @@ func TestManyRoundsAreDrawnAsTheWorstOfEach(t *testing.T) {
 	points := roundPoints(records, minutesAgo(7*daysOfMinutes), testNow.UnixMilli())
 	require.LessOrEqual(t, len(points), roundsDrawn+1)
 	worst := slices.MaxFunc(points, func(a, b RoundPoint) int { return int(a.DurationSeconds - b.DurationSeconds) })
-	require.EqualValues(t, 90, worst.DurationSeconds, "one bad round among many is seen")
+	require.InDelta(t, 90, worst.DurationSeconds, 0, "one bad round among many is seen")
 	require.EqualValues(t, 3, worst.Failed)
 	require.True(t, slices.IsSortedFunc(points, func(a, b RoundPoint) int { return int(a.At - b.At) }))
 }

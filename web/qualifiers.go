@@ -156,10 +156,10 @@ func (t *term) compile() *Mistake {
 	if slices.Contains(fleet.Kinds(), fleet.Kind(t.key)) { // as URLs and commands name an experiment
 		return t.compileWord(t.key + ":" + t.value)
 	}
-	switch {
-	case t.key == "is":
+	switch t.key {
+	case "is":
 		return t.compileIs()
-	case t.key == olderThan || t.key == newerThan:
+	case olderThan, newerThan:
 		sign := map[string]string{olderThan: ">", newerThan: "<"}[t.key]
 		return t.compileTime(qualifiers["last-write"], sign+t.value)
 	}

@@ -60,7 +60,7 @@ func read(client *http.Client, address string) string {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Sprint(answer.StatusCode)
+		return strconv.Itoa(answer.StatusCode)
 	}
 	return ""
 }

@@ -23,7 +23,7 @@ func TestWhatIsRetiredShowsWhatItsEvidenceAndTheJournalKnow(t *testing.T) {
 	require.Equal(t, Retired, d.State)
 	require.EqualValues(t, 2, *d.Shards)
 	require.EqualValues(t, 6, *d.TailEntries)
-	require.EqualValues(t, minutesAgo(60), *d.LastMaintenance, "the merge, not the entry in the ledger")
+	require.Equal(t, minutesAgo(60), *d.LastMaintenance, "the merge, not the entry in the ledger")
 	require.Len(t, d.WALShards, 2)
 	require.Equal(t, []any{"a", "at rest", uint64(4), uint64(40), uint64(412), uint64(21), int64(3)}, []any{
 		d.WALShards[0].ID, d.WALShards[0].Status, d.WALShards[0].Epoch, d.WALShards[0].Manifest, d.WALShards[0].WALNext, d.WALShards[0].CompactedMark, *d.WALShards[0].TailEntries,

@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"lancefleet/fleet"
@@ -148,7 +147,7 @@ func (s *Server) blocked(m moment, r *fleet.Row, d fleet.Decision, tried *operat
 func (b BlockedShard) Left() string {
 	switch {
 	case b.Tail == nil:
-		return fmt.Sprintf("%s, WAL tail unknown", plural(b.Pending, "generation"))
+		return plural(b.Pending, "generation") + ", WAL tail unknown"
 	case *b.Tail == 0:
 		return plural(b.Pending, "generation")
 	case b.Pending == 0:

@@ -10,7 +10,7 @@ import (
 
 // Mistake is something in a query that was not understood: the word, where it is,
 // and what would be.
-type Mistake struct {
+type Mistake struct { //nolint:errname // what people read, and the name in the API
 	Parameter string `json:"parameter" doc:"Of the query in the address"`
 	At        int    `json:"at" doc:"Where the word begins in the parameter, in characters from 0"`
 	Length    int    `json:"length" doc:"Of the word, in characters"`

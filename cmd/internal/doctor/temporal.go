@@ -82,11 +82,11 @@ func JudgeServer(address, version string) Finding {
 func older(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range bs {
-		x, y := 0, 0
+		x := 0
 		if i < len(as) {
 			x, _ = strconv.Atoi(strings.TrimRight(as[i], "-abcdefghijklmnopqrstuvwxyz"))
 		}
-		y, _ = strconv.Atoi(bs[i])
+		y, _ := strconv.Atoi(bs[i])
 		if x != y {
 			return x < y
 		}
@@ -140,9 +140,11 @@ func JudgeAttributes(known map[string]enumspb.IndexedValueType) Finding {
 	}
 	if len(missing) > 0 {
 		do := "start a worker, which registers them, or: temporal operator search-attribute create"
+		var doSb143 strings.Builder
 		for _, name := range missing {
-			do += " --name " + name + " --type Keyword"
+			doSb143.WriteString(" --name " + name + " --type Keyword")
 		}
+		do += doSb143.String()
 		return trouble(Warn, check, strings.Join(missing, ", ")+" not registered", "without them nothing can be started", do)
 	}
 	return fine(check, "all are registered")

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -61,7 +60,7 @@ func TestVersionsAreCompared(t *testing.T) {
 	for version, status := range map[string]Status{"1.28.4": Warn, "1.29.1": OK, "1.31.2": OK, "1.100.0": OK, "2.0": OK, "1.29.0-rc.1": OK, "": Warn} {
 		f := JudgeServer("here", version)
 		require.Equal(t, status, f.Status, version)
-		require.Equal(t, version == "1.29.1" || version == "1.29.0-rc.1", f.Status == OK && f.Found != fmt.Sprintf("here answers, version %s", version), version)
+		require.Equal(t, version == "1.29.1" || version == "1.29.0-rc.1", f.Status == OK && f.Found != "here answers, version "+version, version)
 	}
 }
 

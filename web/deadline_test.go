@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"strings"

@@ -1,9 +1,9 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"

@@ -96,6 +96,7 @@ type fakeHeavy struct {
 	merge  func(s lance.MergeSpec) (lance.Merged, error)
 	comp   func(s lance.CompactSpec) (lance.Compacted, error)
 	seal   func(s lance.SealSpec) (lance.Sealed, error)
+	accept func(s lance.AcceptSpec) (lance.Accepted, error)
 	clean  func(olderThan time.Duration) (lance.CleanedVersions, error)
 	sweep  func(s lance.SweepSpec) (lance.Swept, error)
 	tails  func() ([]lance.Tail, error)
@@ -116,6 +117,11 @@ func (h *fakeHeavy) Compact(_ context.Context, s lance.CompactSpec) (lance.Compa
 func (h *fakeHeavy) SealShard(_ context.Context, s lance.SealSpec) (lance.Sealed, error) {
 	h.calls = append(h.calls, "seal "+s.Shard)
 	return h.seal(s)
+}
+
+func (h *fakeHeavy) AcceptShards(_ context.Context, s lance.AcceptSpec) (lance.Accepted, error) {
+	h.calls = append(h.calls, "accept")
+	return h.accept(s)
 }
 
 func (h *fakeHeavy) CleanExperiment(_ context.Context, _ string, olderThan time.Duration) (lance.CleanedVersions, error) {

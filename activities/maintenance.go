@@ -41,6 +41,7 @@ type Heavy interface {
 	MergeWAL(ctx context.Context, s lance.MergeSpec) (lance.Merged, error)
 	Compact(ctx context.Context, s lance.CompactSpec) (lance.Compacted, error)
 	SealShard(ctx context.Context, s lance.SealSpec) (lance.Sealed, error)
+	AcceptShards(ctx context.Context, s lance.AcceptSpec) (lance.Accepted, error)
 	CleanExperiment(ctx context.Context, uri string, olderThan time.Duration) (lance.CleanedVersions, error)
 	SweepGenerations(ctx context.Context, s lance.SweepSpec) (lance.Swept, error)
 	ClassifyTail(ctx context.Context, uri string) ([]lance.Tail, error)

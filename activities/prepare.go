@@ -152,7 +152,8 @@ func (a *Maintenance) decide(p *workflows.Prepared, in workflows.PrepareInput, w
 	p.Reason = d.Reason
 	p.Due = d.Action != fleet.DoNothing
 	p.Refused = !p.Due && d.Held != ""
-	p.NoMerge = was.row.PendingWAL == 0 && was.row.TailEntries == 0 ||
+	// What a row counts as pending is counted by marks that a decision changes.
+	p.NoMerge = in.Action != workflows.ActionAccept && was.row.PendingWAL == 0 && was.row.TailEntries == 0 ||
 		in.Action == workflows.ActionOptimize && wishes.Merge.Action == fleet.DoNothing
 }
 

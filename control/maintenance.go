@@ -21,6 +21,8 @@ type MaintenanceRequest struct {
 	Shard        string // of Seal
 	AllowUnknown bool   // of Seal: entries of unknown state are replayed too
 	Batch        string // that it belongs to; "" = none
+	Seen         string // of Accept: what was looked at
+	LeaveOut     bool   // of Accept: what is listed is taken out, not merged
 }
 
 // Retire starts the retirement of an experiment. Which one runs already is the
@@ -37,6 +39,11 @@ func (c *Control) Optimize(ctx context.Context, r MaintenanceRequest) (Started, 
 // Seal starts the replay of one shard's stranded WAL entries.
 func (c *Control) Seal(ctx context.Context, r MaintenanceRequest) (Started, error) {
 	return c.maintain(ctx, r, workflows.ActionSeal, workflows.SealWorkflowName)
+}
+
+// Accept starts what an operator decided about shards that every merge refuses.
+func (c *Control) Accept(ctx context.Context, r MaintenanceRequest) (Started, error) {
+	return c.maintain(ctx, r, workflows.ActionAccept, workflows.AcceptWorkflowName)
 }
 
 // Wake starts a look at a retired experiment: one that was written since is hot
@@ -91,7 +98,7 @@ func (c *Control) startMaintenance(ctx context.Context, fleetID string, r Mainte
 		Memo:          memo,
 	}, workflow, workflows.MaintenanceArgs{
 		Fleet: c.names.Fleet, FleetID: fleetID, ID: r.ID, By: r.By, Why: r.Why,
-		Force: r.Force, Shard: r.Shard, AllowUnknown: r.AllowUnknown,
+		Force: r.Force, Shard: r.Shard, AllowUnknown: r.AllowUnknown, Seen: r.Seen, LeaveOut: r.LeaveOut,
 	})
 }
 

@@ -253,4 +253,6 @@ func TestAShardThatWasMadeAnewIsNeverTakenForMerged(t *testing.T) {
 	require.Contains(t, out, "made anew")
 	require.Equal(t, want, readRows(t, uri).Listed, "a row was lost")
 	require.Equal(t, web.State("hot"), f.Show("anew").State)
+
+	accepted(t, f, "anew", want)
 }

@@ -19,7 +19,7 @@ func AskedFor(p Policy, h History) (Policy, History) {
 
 // Asked is what a run over one experiment was started for.
 type Asked struct {
-	Action string // ActRetire, ActOptimize or ActSeal
+	Action string // ActRetire, ActOptimize, ActSeal or ActAccept
 	Shard  string // of a seal
 	Force  bool   // overlooks the age
 	ByHand bool   // a person asks: see AskedFor
@@ -40,6 +40,8 @@ func DecideAsked(a Asked, r Row, p Policy, h History, now int64) (Wishes, Decisi
 		return wishes, wishes.Retire
 	case ActSeal:
 		return wishes, decideSeal(a.Shard, r, p)
+	case ActAccept:
+		return wishes, decideAccept(p)
 	}
 	return wishes, either(wishes.Merge, wishes.Compact)
 }
@@ -63,19 +65,35 @@ func either(merge, compact Decision) Decision {
 	return merge
 }
 
-// decideSeal lets an operator have a shard sealed whatever its age.
-func decideSeal(shard string, r Row, p Policy) Decision {
-	held := func(held Held, why string) Decision { return Decision{Action: DoNothing, Reason: why, Held: held} }
+// notNow is why nothing may be started, whatever an operator wants.
+func notNow(p Policy) (Decision, bool) {
 	switch {
 	case !p.Maintain:
-		return held(HeldOff, "maintenance is off: observe only")
+		return Decision{Action: DoNothing, Reason: "maintenance is off: observe only", Held: HeldOff}, true
 	case p.Paused != "":
-		return held(HeldPaused, "paused: "+p.Paused)
+		return Decision{Action: DoNothing, Reason: "paused: " + p.Paused, Held: HeldPaused}, true
+	}
+	return Decision{}, false
+}
+
+// decideAccept leaves it to the step itself whether there is anything to decide: a row
+// does not tell all that stands refused.
+func decideAccept(p Policy) Decision {
+	if d, not := notNow(p); not {
+		return d
+	}
+	return Decision{Action: DoMerge, Reason: "decided by an operator"}
+}
+
+// decideSeal lets an operator have a shard sealed whatever its age.
+func decideSeal(shard string, r Row, p Policy) Decision {
+	if d, not := notNow(p); not {
+		return d
 	}
 	for _, s := range r.Shards {
 		if s.ID == shard {
 			return Decision{Action: DoMerge, Reason: "seal shard " + shard + ", asked for by an operator"}
 		}
 	}
-	return held(HeldRefused, fmt.Sprintf("it has no shard %q", shard))
+	return Decision{Action: DoNothing, Reason: fmt.Sprintf("it has no shard %q", shard), Held: HeldRefused}
 }

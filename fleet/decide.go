@@ -192,8 +192,18 @@ func (w Wishes) nothing() Decision {
 		d.Reason = w.Retire.Reason
 		return d
 	}
-	d.Reason = sentence(w.Merge.Reason, w.Compact.Reason, w.Retire.Reason)
+	merge, retire := onceOnly(w.Merge.Reason, w.Retire.Reason)
+	d.Reason = sentence(merge, w.Compact.Reason, retire)
 	return d
+}
+
+// onceOnly tells a cause that stands in the way of both once.
+func onceOnly(merge, retire string) (string, string) {
+	cause, isRefused := strings.CutPrefix(merge, notMerged)
+	if isRefused && retire == notRetired+cause {
+		return "neither merged nor retired: " + cause, ""
+	}
+	return merge, retire
 }
 
 // coolingDown says whether any kind rests after failures.

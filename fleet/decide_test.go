@@ -63,9 +63,9 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"pending unknown": {pending(-1), p, History{}, DoNothing, "unknown pending generations; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"sealed":          {shards("sealed", 10, 0), p, History{}, DoNothing, "not merged: shard s1 is sealed; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"a restarted counter": {shards("active", 3, 5), p, History{}, DoNothing,
-			"not merged: shard s1 restarted its generation counter; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+			"not merged: shard s1 restarted its generation counter; accept shows what is there and lets you decide; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"an erased mark": {shards("active", 10, 0), p, History{RememberedMarks: map[string]uint64{"s1": 6}, MarksVersion: 5}, DoNothing,
-			"not merged: the table was overwritten or restored by its user, the merge mark of shard s1 fell from 6 to 0; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
+			"not merged: the table was overwritten or restored by its user, the merge mark of shard s1 fell from 6 to 0; accept shows what is there and lets you decide; 3 fragments, below 16; written 2 h ago", noon - 2*hour + 7*24*hour},
 		"stranded entries": {row(func(r *Row) { r.StrandedEntries = 2 }), p, History{}, DoNothing,
 			"2 unflushed WAL entries; 3 fragments, below 16; written 2 h ago", noon + 22*hour},
 
@@ -89,7 +89,7 @@ func TestDecideSaysWhatToDoAndWhyInOneSentence(t *testing.T) {
 		"cold but sealed": {row(func(r *Row) {
 			r.LastWrite, r.PendingWAL = noon-8*24*hour, 9
 			r.Shards = []Shard{{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10}}
-		}), p, History{}, DoNothing, "not merged: shard s1 is sealed; 3 fragments, below 16; not retired while generations are pending", 0},
+		}), p, History{}, DoNothing, "neither merged nor retired: shard s1 is sealed; 3 fragments, below 16", 0},
 		"cold, one shard sealed and one not": {row(func(r *Row) {
 			r.LastWrite, r.PendingWAL = noon-8*24*hour, 12
 			r.Shards = []Shard{
@@ -180,6 +180,7 @@ func TestEachKindIsDecidedAsIfThereWereNoOther(t *testing.T) {
 func TestAForcedRetirementOverlooksTheAgeAndNothingElse(t *testing.T) {
 	p := DefaultPolicy()
 	sealed := Shard{ShardMark: ShardMark{ID: "s1"}, Pending: 9, Status: "sealed", CurrentGeneration: 10}
+	restored := Shard{ShardMark: ShardMark{ID: "s1"}, Pending: 9, CurrentGeneration: 10, Status: "active"}
 	for why, c := range map[string]struct {
 		row     func(*Row)
 		policy  func(*Policy)
@@ -188,9 +189,11 @@ func TestAForcedRetirementOverlooksTheAgeAndNothingElse(t *testing.T) {
 		held    Held
 		reason  string
 	}{
-		"written lately":            {nil, nil, History{}, DoRetire, "", "written 2 h ago, retired because somebody asked for it"},
-		"last write unknown":        {func(r *Row) { r.LastWrite = 0 }, nil, History{}, DoRetire, "", "written at an unknown time, retired because somebody asked for it"},
-		"sealed":                    {func(r *Row) { r.PendingWAL, r.Shards = 9, []Shard{sealed} }, nil, History{}, DoNothing, HeldRefused, "not retired while generations are pending"},
+		"written lately":     {nil, nil, History{}, DoRetire, "", "written 2 h ago, retired because somebody asked for it"},
+		"last write unknown": {func(r *Row) { r.LastWrite = 0 }, nil, History{}, DoRetire, "", "written at an unknown time, retired because somebody asked for it"},
+		"sealed":             {func(r *Row) { r.PendingWAL, r.Shards = 9, []Shard{sealed} }, nil, History{}, DoNothing, HeldRefused, "not retired: shard s1 is sealed"},
+		"restored by its user": {func(r *Row) { r.PendingWAL, r.Shards = 9, []Shard{restored} }, nil, History{RememberedMarks: map[string]uint64{"s1": 6}}, DoNothing, HeldRefused,
+			"not retired: the table was overwritten or restored by its user, the merge mark of shard s1 fell from 6 to 0; accept shows what is there and lets you decide"},
 		"an unknown tail":           {func(r *Row) { r.TailEntries = 1 }, nil, History{Unknown: 1, TailsAt: noon}, DoNothing, HeldRefused, "not retired: 1 WAL entry of which nobody can tell whether the table has them; seal shows them and lets you decide"},
 		"paused":                    {nil, func(p *Policy) { p.Paused = "release week" }, History{}, DoNothing, HeldPaused, "paused: release week; written 2 h ago, retired because somebody asked for it"},
 		"maintenance is off":        {nil, func(p *Policy) { p.Maintain = false }, History{}, DoNothing, HeldOff, "maintenance is off: observe only; written 2 h ago, retired because somebody asked for it"},

@@ -12,6 +12,7 @@ type Facts struct {
 	Bytes          int64             `json:"bytes"`
 	Pending        int64             `json:"pending"`                 // generations, over all shards
 	Marks          map[string]uint64 `json:"marks,omitempty"`         // compacted mark by shard, where there is one
+	Accepted       map[string]uint64 `json:"accepted,omitempty"`      // by shard: marks that an operator decided on; what was remembered before is void
 	NoOpVersion    int64             `json:"noop_version,omitempty"`  // base version whose compaction plan was empty; 0 none
 	NoOpOptions    string            `json:"noop_options,omitempty"`  // Policy.CompactOptions of that plan
 	Stranded       int64             `json:"stranded"`                // WAL entries; -1 = not classified

@@ -117,6 +117,10 @@ func kindsOf(a *Action, steps map[string]bool) []Todo {
 		return []Todo{DoCompact}
 	case ActRetire:
 		return []Todo{DoRetire}
+	case ActAccept:
+		if a.Outcome == OutcomeDone { // what was refused before is not refused any more
+			return []Todo{DoMerge, DoRetire}
+		}
 	case ActOptimize:
 		if !steps[a.RunID] {
 			return []Todo{DoMerge, DoCompact}
@@ -172,13 +176,18 @@ func (h *History) learn(a *Action) {
 var rewrites = map[string]bool{ActMergeWAL: true, ActCompact: true, ActCleanup: true, ActSeal: true, ActSweep: true}
 
 func (h *History) learnMarks(f Facts) {
-	if f.Version < 0 || len(f.Marks) == 0 && f.Version >= h.MarksVersion {
+	if f.Version < 0 || len(f.Marks)+len(f.Accepted) == 0 && f.Version >= h.MarksVersion {
 		return
 	}
 	marks := map[string]uint64{}
 	if f.Version >= h.MarksVersion { // else another table: what we knew is about the old one
 		for shard, mark := range h.RememberedMarks {
 			marks[shard] = mark
+		}
+	}
+	for shard, mark := range f.Accepted {
+		if marks[shard] = mark; mark == 0 {
+			delete(marks, shard)
 		}
 	}
 	for shard, mark := range f.Marks {

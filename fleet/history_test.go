@@ -85,6 +85,22 @@ func TestWhatTheJournalRemembersOfAnExperiment(t *testing.T) {
 			[]Action{acted(1, ActMergeWAL, OutcomeDone).after(marks(5, map[string]uint64{"s1": 4})), acted(2, ActMergeWAL, OutcomeRefused).after(marks(6, map[string]uint64{"s1": 1}))},
 			History{RememberedMarks: map[string]uint64{"s1": 4}, MarksVersion: 6, Merge: Tries{1, noon + 2*min1, ""}},
 		},
+		"what an operator accepted goes before what was remembered": {
+			[]Action{
+				acted(1, ActMergeWAL, OutcomeDone).after(marks(5, map[string]uint64{"s1": 4, "s2": 9})),
+				acted(2, ActMergeWAL, OutcomeRefused).after(marks(6, map[string]uint64{"s2": 9})),
+				acted(3, ActAccept, OutcomeDone).after(factsAt(8, func(f *Facts) { f.Accepted, f.Marks = map[string]uint64{"s1": 0}, map[string]uint64{"s1": 2} })),
+			},
+			History{RememberedMarks: map[string]uint64{"s1": 2, "s2": 9}, MarksVersion: 8},
+		},
+		"an accepted mark that nothing was merged above yet": {
+			[]Action{
+				acted(1, ActMergeWAL, OutcomeDone).after(marks(5, map[string]uint64{"s1": 4, "s2": 9})),
+				acted(2, ActRetire, OutcomeRefused).after(marks(6, map[string]uint64{"s2": 9})),
+				acted(3, ActAccept, OutcomeFailed).after(factsAt(8, func(f *Facts) { f.Accepted = map[string]uint64{"s1": 0} })),
+			},
+			History{RememberedMarks: map[string]uint64{"s2": 9}, MarksVersion: 8, Retire: Tries{1, noon + 2*min1, ""}},
+		},
 		"a table made anew has marks of its own": {
 			[]Action{acted(1, ActMergeWAL, OutcomeDone).after(marks(50, map[string]uint64{"s1": 40})), acted(2, ActMergeWAL, OutcomeDone).after(marks(3, map[string]uint64{"s1": 2}))},
 			History{RememberedMarks: map[string]uint64{"s1": 2}, MarksVersion: 3},

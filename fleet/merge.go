@@ -57,7 +57,10 @@ func mergeable(r Row, p Policy, h History, now int64) mergeables {
 		case refusal != "":
 			m.refused += s.Pending
 			if m.refusal == "" {
-				m.refusal = "not merged: " + refusal
+				m.refusal = notMerged + refusal
+				if s.Status != "sealed" {
+					m.refusal += acceptHint
+				}
 			}
 		case p.Leaves(s, now):
 			m.left += s.Pending
@@ -67,6 +70,15 @@ func mergeable(r Row, p Policy, h History, now int64) mergeables {
 	m.pending -= m.left + m.refused
 	return m
 }
+
+// How a refusal begins that a cause follows.
+const (
+	notMerged  = "not merged: "
+	notRetired = "not retired: "
+)
+
+// acceptHint ends the sentence of a refusal that waiting does not lift.
+const acceptHint = "; accept shows what is there and lets you decide"
 
 // mergeRefused says why the pending generations of a shard must not be merged, ""
 // if they may. remembered is the newest mark that we ever saw of it.

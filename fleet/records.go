@@ -35,6 +35,7 @@ const (
 	ActRenew    = "renew"  // evidence, after foreign maintenance
 	ActWake     = "wake"
 	ActSeal     = "seal"
+	ActAccept   = "accept" // an operator decided about what merges refuse
 	ActSweep    = "sweep"
 	ActTables   = "tables"        // upkeep of our own tables
 	ActForeign  = "foreign_merge" // somebody else was seen to merge: live shards are left to them

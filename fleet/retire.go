@@ -1,6 +1,9 @@
 package fleet
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // tailsForgotten is how long a look at WAL tails that found what nobody can tell
 // keeps a retirement from being tried again, as long as the tails look the same.
@@ -32,7 +35,7 @@ func wantsRetire(r Row, p Policy, h History, now int64, forced bool) Decision {
 // what is not known yet: the verification before the drop does not.
 func retireBlocked(r Row, p Policy, h History, now int64) (Decision, bool) {
 	if m := mergeable(r, p, h, now); m.refused > 0 {
-		return refused(DoRetire, "not retired while generations are pending", 0), true
+		return refused(DoRetire, notRetired+strings.TrimPrefix(m.refusal, notMerged), 0), true
 	} else if m.left > 0 {
 		return refused(DoRetire, "not retired while somebody writes", m.leftUntil), true
 	}

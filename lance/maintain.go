@@ -100,6 +100,41 @@ type Sealed struct {
 	Requests   fleet.Requests `json:"storage_requests"`
 }
 
+// AcceptSpec asks that an operator's decision about shards count, which every merge
+// refuses (restarted_counter, mark_erased): their table was restored or overwritten,
+// or they were removed and made anew.
+type AcceptSpec struct {
+	URI             string            `json:"uri"`
+	RememberedMarks map[string]uint64 `json:"remembered_marks"` // by shard
+	LeaveOut        bool              `json:"leave_out"`        // what is listed is taken out without being merged
+	Seen            string            `json:"seen"`             // of the preview that was looked at: anything else is refused (moved)
+	Decision        string            `json:"decision"`         // whose it is: the same one is carried out once
+}
+
+// Accepted is what a decision did, or would do. Nothing is merged by it: merges go on
+// from the marks that it sets.
+type Accepted struct {
+	Refused       *Refusal        `json:"refused,omitempty"` // nothing_refused, moved, mixed
+	Seen          string          `json:"seen"`              // what is there, in a word
+	VersionBefore uint64          `json:"version_before"`
+	Version       uint64          `json:"version"`
+	Shards        []AcceptedShard `json:"shards"` // those that stand refused, and no others
+	Requests      fleet.Requests  `json:"storage_requests"`
+}
+
+// AcceptedShard is one shard's part of an Accepted.
+type AcceptedShard struct {
+	Shard       string   `json:"shard"`
+	Code        string   `json:"code"` // restarted_counter, mark_erased
+	MarkBefore  uint64   `json:"mark_before"`
+	Mark        uint64   `json:"mark"`        // of the table, from then on
+	Remembered  uint64   `json:"remembered"`  // newest mark that journal or history know
+	Generations int64    `json:"generations"` // that are merged from then on, or left out
+	Rows        int64    `json:"rows"`        // in these, at most
+	Bytes       int64    `json:"bytes"`       // -1 unknown
+	Sentences   []string `json:"sentences"`   // the cause, what would be done, what comes of it
+}
+
 // TailEntry is one WAL entry past the flush cursor that has rows.
 type TailEntry struct {
 	Position uint64 `json:"position"`
@@ -120,6 +155,7 @@ type Tail struct {
 	Stranded       int64       `json:"stranded"`
 	Unknown        int64       `json:"unknown"`
 	StrandedRows   int64       `json:"stranded_rows"`
+	Damaged        int64       `json:"damaged"`         // of the unknown ones, those that can't be read
 	CoveredThrough uint64      `json:"covered_through"` // every entry up to here is contained, in the base or superseded
 	NewestTime     int64       `json:"newest_time"`     // of the newest entry with rows, also of one that was flushed, unix ms
 	TouchedTime    int64       `json:"touched_time"`    // of the newest entry at all or of the shard's manifest: claims and our own drains count
@@ -233,6 +269,7 @@ const (
 	opMerge    = "merge_wal"
 	opCompact  = "compact"
 	opSeal     = "seal_shard"
+	opAccept   = "accept_shards"
 	opSweep    = "sweep_generations"
 	opCleanup  = "cleanup_dataset"
 	opClassify = "classify_tail"
@@ -243,7 +280,7 @@ const (
 // Carry runs one operation of maintenance as it arrived from a [Carrier].
 func (e *Engine) Carry(ctx context.Context, op, uri string, args json.RawMessage) (json.RawMessage, error) {
 	switch op {
-	case opMerge, opCompact, opSeal, opSweep, opCleanup, opClassify, opVerify:
+	case opMerge, opCompact, opSeal, opAccept, opSweep, opCleanup, opClassify, opVerify:
 		return e.carry(ctx, op, uri, args)
 	}
 	return nil, &Error{Class: Invalid, Op: op, URI: uri, Message: fmt.Sprintf("%q is no operation of maintenance", op)}
@@ -283,6 +320,27 @@ type sealArgs struct {
 	SealSpec
 	SilentMS int64 `json:"silent_ms"`
 	DryRun   bool  `json:"dry_run"`
+}
+
+// AcceptShards makes a decision count, by one commit to the table.
+func (m *Maintainer) AcceptShards(ctx context.Context, s AcceptSpec) (Accepted, error) {
+	return accept(ctx, m.carry, s, false)
+}
+
+// PreviewAccept says what a decision would be about, and what would come of it.
+func (r *Reader) PreviewAccept(ctx context.Context, s AcceptSpec) (Accepted, error) {
+	return accept(ctx, r.carry, s, true)
+}
+
+func accept(ctx context.Context, carry Carrier, s AcceptSpec, dry bool) (Accepted, error) {
+	if s.RememberedMarks == nil {
+		s.RememberedMarks = map[string]uint64{}
+	}
+	return maintain[Accepted](ctx, carry, opAccept, s.URI, struct {
+		AcceptSpec
+		DryRun   bool   `json:"dry_run"`
+		Property string `json:"property"`
+	}{s, dry, fleet.ActionProperty})
 }
 
 // SweepGenerations deletes the folders of drained generations whose grace is over.

@@ -68,6 +68,7 @@ func (s *Server) routeMaintenance(api huma.API, op func(method, path, id, summar
 	handle(s, Operate, accepted(one+"/optimize", "optimize", "Merge and compact it"), s.optimize, api)
 	handle(s, Operate, accepted(one+"/wake", "wake", "Look at a retired one now: written since, it is hot again"), s.wake, api)
 	handle(s, Operate, accepted(one+"/seal", "seal", "Replay one shard's stranded WAL entries"), s.seal, api)
+	handle(s, Operate, accepted(one+"/accept", "accept", "Decide about what merges refuse: a table that was restored or overwritten, a shard that was made anew"), s.accept, api)
 	handle(s, Read, op(http.MethodGet, one+"/plan", "plan-experiment", "What maintenance would do with it: a dry run"), s.getExperimentPlan, api)
 	handle(s, Read, op(http.MethodGet, one+"/history", "get-history", "What was done with it, newest first"), s.getHistory, api)
 	handle(s, Read, op(http.MethodGet, one+"/series", "get-series", "Its numbers over time, and maintenance as marks"), s.getSeries, api)

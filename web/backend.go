@@ -69,6 +69,7 @@ type inspector interface {
 	Preview(ctx context.Context, s lance.PreviewSpec) (lance.Preview, error)
 	PreviewSeal(ctx context.Context, s lance.SealSpec) (lance.Sealed, error)
 	ClassifyTail(ctx context.Context, uri string) ([]lance.Tail, error)
+	PreviewAccept(ctx context.Context, s lance.AcceptSpec) (lance.Accepted, error)
 	Verify(ctx context.Context, uri string, o lance.VerifyOptions) (fleet.Evidence, error)
 }
 

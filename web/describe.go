@@ -17,6 +17,7 @@ var answers = map[string]map[int]any{
 	"retire":          {http.StatusOK: MaintenancePlan{}, http.StatusAccepted: MaintenanceStarted{}},
 	"optimize":        {http.StatusOK: MaintenancePlan{}, http.StatusAccepted: MaintenanceStarted{}},
 	"seal":            {http.StatusOK: MaintenancePlan{}, http.StatusAccepted: MaintenanceStarted{}},
+	"accept":          {http.StatusOK: MaintenancePlan{}, http.StatusAccepted: MaintenanceStarted{}},
 	"add-batch":       {http.StatusOK: BatchPlan{}, http.StatusAccepted: BatchStarted{}},
 	"wake":            {http.StatusAccepted: MaintenanceStarted{}},
 }

@@ -21,10 +21,11 @@ const (
 
 type experimentPlanInput struct {
 	Name         string `path:"name" doc:"kind:name, or bare"`
-	Action       string `query:"action" enum:"retire,optimize,seal" default:"retire"`
+	Action       string `query:"action" enum:"retire,optimize,seal,accept" default:"retire"`
 	Force        bool   `query:"force" doc:"Of retire: overlook the age"`
 	Shard        string `query:"shard" doc:"Of seal"`
 	AllowUnknown bool   `query:"allow_unknown" doc:"Of seal"`
+	LeaveOut     bool   `query:"leave_out" doc:"Of accept"`
 }
 
 type experimentPlanOutput struct {
@@ -34,7 +35,7 @@ type experimentPlanOutput struct {
 // getExperimentPlan is a dry run by GET.
 func (s *Server) getExperimentPlan(ctx context.Context, in *experimentPlanInput) (*experimentPlanOutput, error) {
 	r := asked{action: in.Action}
-	r.Force, r.Shard, r.AllowUnknown = in.Force, line(in.Shard), in.AllowUnknown
+	r.Force, r.Shard, r.AllowUnknown, r.LeaveOut = in.Force, line(in.Shard), in.AllowUnknown, in.LeaveOut
 	if in.Action == workflows.ActionSeal {
 		if err := checkShard(r.Shard); err != nil {
 			return nil, err
@@ -68,8 +69,11 @@ func (s *Server) dryRun(ctx context.Context, name string, r asked) (MaintenanceP
 		return plan, err
 	}
 	defer done.end()
-	if r.action == workflows.ActionSeal {
+	switch r.action {
+	case workflows.ActionSeal:
 		return s.sealPlan(done.ctx, plan, t, r)
+	case workflows.ActionAccept:
+		return s.acceptPlan(done.ctx, plan, m, t, r)
 	}
 	return s.previewPlan(done.ctx, plan, m, t, r)
 }

@@ -43,10 +43,11 @@ type fakeStore struct {
 	actions  []fleet.Action // newest first
 	samples  []fleet.Sample // newest first
 
-	preview  func(lance.PreviewSpec) (lance.Preview, error)
-	tails    []lance.Tail
-	sealing  func(lance.SealSpec) (lance.Sealed, error)
-	evidence func(uri string, deep bool) (fleet.Evidence, error)
+	preview   func(lance.PreviewSpec) (lance.Preview, error)
+	tails     []lance.Tail
+	sealing   func(lance.SealSpec) (lance.Sealed, error)
+	accepting func(lance.AcceptSpec) (lance.Accepted, error)
+	evidence  func(uri string, deep bool) (fleet.Evidence, error)
 }
 
 func (f *fakeStore) set(change func(*fakeStore)) {
@@ -97,6 +98,10 @@ func (f *fakeStore) Preview(_ context.Context, spec lance.PreviewSpec) (lance.Pr
 		return lance.Preview{}, errors.New("not expected to look closely")
 	}
 	return f.preview(spec)
+}
+
+func (f *fakeStore) PreviewAccept(_ context.Context, spec lance.AcceptSpec) (lance.Accepted, error) {
+	return f.accepting(spec)
 }
 
 func (f *fakeStore) PreviewSeal(_ context.Context, spec lance.SealSpec) (lance.Sealed, error) {
@@ -190,6 +195,7 @@ func (f fakeRounds) Latest(_ context.Context, n int) ([]fleet.RoundRecord, error
 // fakeTemporal remembers what it was told.
 type fakeTemporal struct {
 	mu       sync.Mutex
+	asked    control.MaintenanceRequest
 	schedule Schedule
 	err      error
 	calls    []string
@@ -286,6 +292,9 @@ func (f *fakeTemporal) Refresh(_ context.Context, id fleet.ID, by string) (workf
 }
 
 func (f *fakeTemporal) Maintain(_ context.Context, action string, r control.MaintenanceRequest) (control.Started, error) {
+	f.mu.Lock()
+	f.asked = r
+	f.mu.Unlock()
 	err := f.call("%s %s by %s: %s force=%t shard=%s unknown=%t", action, r.ID, r.By, r.Why, r.Force, r.Shard, r.AllowUnknown)
 	return control.Started{WorkflowID: "experiment/" + r.ID.String(), RunID: "run-7", AlreadyRunning: f.running}, err
 }

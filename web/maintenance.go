@@ -186,6 +186,8 @@ func (s *Server) verdict(m moment, t target, r asked) verdict {
 		return verdict{reason: "no round has observed it yet: rescan it first"}
 	case r.action == workflows.ActionSeal:
 		return verdict{start: true, reason: "shard " + r.Shard}
+	case r.action == workflows.ActionAccept:
+		return verdict{start: true, reason: "decided by an operator, if all is as it was looked at"}
 	}
 	d := s.decide(m, t, r)
 	v := verdict{start: d.Action != fleet.DoNothing, reason: d.Reason, notBefore: d.NotBefore}

@@ -28,10 +28,19 @@ type SealRequest struct {
 	AllowUnknown bool   `json:"allow_unknown,omitempty" doc:"Replay entries too of which nobody can tell whether the table has them. Deleted rows and old values may come back"`
 }
 
+// AcceptRequest tells what an operator decided about an experiment that was restored,
+// overwritten, or lost a shard: merges refuse it until somebody decides.
+type AcceptRequest struct {
+	By       string `json:"by,omitempty" maxLength:"100" doc:"Who decides"`
+	Why      string `json:"why,omitempty" maxLength:"500" doc:"Kept in the journal. Needed, but for a dry run"`
+	LeaveOut bool   `json:"leave_out,omitempty" doc:"Take what is listed out of the log without merging it. Rows that are nowhere else are lost"`
+	Seen     string `json:"seen,omitempty" maxLength:"100" doc:"accept.seen of a dry run: the decision is about that. Needed, but for a dry run"`
+}
+
 // Running is maintenance that runs.
 type Running struct {
 	ID         string `json:"id" doc:"kind:name"`
-	Action     string `json:"action" doc:"retire, optimize, seal, wake"`
+	Action     string `json:"action" doc:"retire, optimize, seal, accept, wake"`
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	StartedAt  int64  `json:"started_at"`
@@ -77,7 +86,7 @@ type MaintenanceEnded struct {
 // that are not known are null.
 type MaintenancePlan struct {
 	ID        string `json:"id" doc:"kind:name"`
-	Action    string `json:"action" enum:"retire,optimize,seal,wake"`
+	Action    string `json:"action" enum:"retire,optimize,seal,accept,wake"`
 	Start     bool   `json:"start" doc:"Asking for it would start it"`
 	Reason    string `json:"reason" doc:"Why that, or why not"`
 	NotBefore *int64 `json:"not_before" doc:"Waiting alone changes it then; null = it does not"`
@@ -93,8 +102,9 @@ type MaintenancePlan struct {
 	Blocking      []string `json:"blocking" doc:"What stops a retirement, and a run does not take away, a sentence each"`
 	Clears        []string `json:"clears" doc:"What stands in the way of a retirement now, and a run takes away itself: it merges and replays what it can"`
 
-	Preview *lance.Preview `json:"preview" doc:"Shard by shard; null = not looked at"`
-	Seal    *lance.Sealed  `json:"seal,omitempty" doc:"What sealing would replay"`
+	Preview *lance.Preview  `json:"preview" doc:"Shard by shard; null = not looked at"`
+	Seal    *lance.Sealed   `json:"seal,omitempty" doc:"What sealing would replay"`
+	Accept  *lance.Accepted `json:"accept,omitempty" doc:"What an operator would decide about"`
 }
 
 // Verification is a close look at one experiment, without caches.

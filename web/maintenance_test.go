@@ -58,7 +58,7 @@ func TestWhatForceCanNotOverlookIsNotOffered(t *testing.T) {
 	w := b.do("POST", "/api/v1/experiments/run-1/retire", "")
 	requireError(t, w, 409, "written 2 h ago")
 	require.NotContains(t, w.Body.String(), "force")
-	requireError(t, b.do("POST", "/api/v1/experiments/run-1/retire", `{"force":true}`), 409, "not retired while generations are pending")
+	requireError(t, b.do("POST", "/api/v1/experiments/run-1/retire", `{"force":true}`), 409, "not retired: shard s is sealed")
 	require.Empty(t, b.temporal.said())
 }
 

@@ -76,6 +76,7 @@ var everyRoute = []struct {
 	{"POST", "/api/v1/tasks", "/api/v1/tasks", `{"kind":"compact","target":"run-1"}`, Operate},
 	{"GET", "/api/v1/tasks/:id", "/api/v1/tasks/r1", "", Read},
 	{"POST", "/api/v1/experiments/:name/compact", "/api/v1/experiments/run-1/compact", "", Operate},
+	{"POST", "/api/v1/experiments/:name/accept", "/api/v1/experiments/run-1/accept", `{"why":"on purpose","seen":"as it is"}`, Operate},
 	{"GET", "/api/v1/experiments/:name/compact/status", "/api/v1/experiments/run-1/compact/status", "", Read},
 }
 

@@ -48,6 +48,7 @@ type Control interface {
 	Retire(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	Optimize(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	Seal(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
+	Accept(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	Wake(ctx context.Context, r control.MaintenanceRequest) (control.Started, error)
 	AwaitMaintenance(ctx context.Context, workflowID, runID string) (workflows.MaintenanceResult, error)
 	Hint(ctx context.Context, ids []fleet.ID) (control.Started, error)
@@ -170,10 +171,12 @@ func (t temporal) Maintain(ctx context.Context, action string, r control.Mainten
 		return t.Optimize(ctx, r)
 	case workflows.ActionSeal:
 		return t.Seal(ctx, r)
+	case workflows.ActionAccept:
+		return t.Accept(ctx, r)
 	case workflows.ActionWake:
 		return t.Wake(ctx, r)
 	}
-	return control.Started{}, fmt.Errorf("maintenance %q: retire, optimize, seal and wake are allowed", action)
+	return control.Started{}, fmt.Errorf("maintenance %q: retire, optimize, seal, accept and wake are allowed", action)
 }
 
 // shortestWait tells a run that has ended from one that runs.

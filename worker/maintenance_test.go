@@ -56,6 +56,10 @@ func (h idle) SealShard(ctx context.Context, s lance.SealSpec) (lance.Sealed, er
 	return lance.Sealed{Shard: s.Shard}, nil
 }
 
+func (h idle) AcceptShards(context.Context, lance.AcceptSpec) (lance.Accepted, error) {
+	return lance.Accepted{}, nil
+}
+
 func (h idle) CleanExperiment(context.Context, string, time.Duration) (lance.CleanedVersions, error) {
 	return lance.CleanedVersions{}, nil
 }

@@ -90,6 +90,7 @@ func (w *Worker) queues(g group) []queue {
 			workflows.OptimizeWorkflowName: workflows.OptimizeWorkflow,
 			workflows.RetireWorkflowName:   workflows.RetireWorkflow,
 			workflows.SealWorkflowName:     workflows.SealWorkflow,
+			workflows.AcceptWorkflowName:   workflows.AcceptWorkflow,
 			workflows.WakeWorkflowName:     workflows.WakeWorkflow,
 			workflows.TablesWorkflowName:   workflows.TablesWorkflow,
 		}, map[string]any{
@@ -106,7 +107,7 @@ func (w *Worker) queues(g group) []queue {
 		return all
 	}
 	return append(all,
-		queue{names.MergeQueue(), slots, nil, map[string]any{workflows.MergeWALName: m.MergeWAL, workflows.SealShardName: m.SealShard}},
+		queue{names.MergeQueue(), slots, nil, map[string]any{workflows.MergeWALName: m.MergeWAL, workflows.SealShardName: m.SealShard, workflows.AcceptShardsName: m.AcceptShards}},
 		queue{names.CompactQueue(), slots, nil, map[string]any{workflows.CompactName: m.Compact, workflows.CleanupVersionsName: m.CleanupVersions}},
 		queue{names.CheckQueue(), slots, nil, map[string]any{workflows.VerifyName: m.VerifyZeroPending, workflows.SweepGenerationsName: m.SweepGenerations}},
 	)

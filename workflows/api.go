@@ -20,6 +20,7 @@ const (
 	ActionOptimize = "optimize" // merge, compact, clean up
 	ActionRetire   = "retire"   // the same, and then verify and drop the row
 	ActionSeal     = "seal"     // one shard's stranded WAL entries
+	ActionAccept   = "accept"   // an operator decided about what merges refuse
 	ActionWake     = "wake"     // look at a retired experiment now
 	ActionTables   = "tables"   // upkeep of our own tables
 	ActionHint     = "hint"     // experiments that events named
@@ -45,6 +46,7 @@ const (
 	OptimizeWorkflowName = "OptimizeWorkflow"
 	RetireWorkflowName   = "RetireWorkflow"
 	SealWorkflowName     = "SealWorkflow"
+	AcceptWorkflowName   = "AcceptWorkflow"
 	WakeWorkflowName     = "WakeWorkflow"
 	TablesWorkflowName   = "TablesWorkflow"
 
@@ -63,6 +65,7 @@ const (
 	CleanupVersionsName   = "CleanupVersions"
 	SweepGenerationsName  = "SweepGenerations"
 	SealShardName         = "SealShard"
+	AcceptShardsName      = "AcceptShards"
 	VerifyName            = "VerifyZeroPending"
 	DropRowName           = "DropRow"
 	WakeName              = "WakeExperiment"

@@ -111,7 +111,7 @@ func (m *maintenance) step(ctx workflow.Context, s stepOf) error {
 // withoutMarks are facts without those numbers of which there is one for each shard:
 // only the step that moves them tells them, so that a history stays small.
 func withoutMarks(f fleet.Facts) fleet.Facts {
-	f.Marks = nil
+	f.Marks, f.Accepted = nil, nil
 	return f
 }
 

@@ -12,6 +12,8 @@ type MaintenanceArgs struct {
 	Force        bool     `json:"force,omitempty"`         // skips only the age of a retirement
 	Shard        string   `json:"shard,omitempty"`         // of SealWorkflow
 	AllowUnknown bool     `json:"allow_unknown,omitempty"` // of SealWorkflow: an operator decided
+	Seen         string   `json:"seen,omitempty"`          // of AcceptWorkflow: what the operator looked at
+	LeaveOut     bool     `json:"leave_out,omitempty"`     // of AcceptWorkflow: what is listed is taken out, not merged
 }
 
 // MaintenanceResult is what became of it, for people, the API and the journal.
@@ -187,6 +189,22 @@ type SealResult struct {
 	Entries    int    `json:"entries"`
 	Rows       int64  `json:"rows"`
 	Generation uint64 `json:"generation"`
+}
+
+// AcceptInput is the input of AcceptShards.
+type AcceptInput struct {
+	Target   Target            `json:"target"`
+	Marks    map[string]uint64 `json:"marks,omitempty"` // by shard, as the journal remembers them
+	Seen     string            `json:"seen"`
+	LeaveOut bool              `json:"leave_out"`
+}
+
+// AcceptResult is what AcceptShards did.
+type AcceptResult struct {
+	Refused     string            `json:"refused,omitempty"` // why nothing was touched
+	Marks       map[string]uint64 `json:"marks"`             // by shard, that hold from then on
+	Generations int64             `json:"generations"`       // merged next, or left out
+	Version     uint64            `json:"version"`
 }
 
 // VerifyInput is the input of VerifyZeroPending.

@@ -296,7 +296,7 @@ func (m *maintenance) refresh(ctx workflow.Context) (told, error) {
 // remembering is a later look at an experiment, with what the steps before found out
 // and a look can't tell.
 func remembering(look, before fleet.Facts) fleet.Facts {
-	look.NoOpVersion, look.NoOpOptions = before.NoOpVersion, before.NoOpOptions
+	look.NoOpVersion, look.NoOpOptions, look.Accepted = before.NoOpVersion, before.NoOpOptions, before.Accepted
 	look.ForeignDrain = look.ForeignDrain || before.ForeignDrain
 	if look.Stranded < 0 || look.Unknown < 0 {
 		look.Stranded, look.Unknown = before.Stranded, before.Unknown

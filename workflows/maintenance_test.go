@@ -30,6 +30,7 @@ type upkept struct {
 	cleanup  workflows.CleanupResult
 	sweeps   []workflows.SweepResult
 	seal     workflows.SealResult
+	accept   workflows.AcceptResult
 	evidence fleet.Evidence
 	drop     workflows.DropResult
 	wake     workflows.WakeResult
@@ -39,6 +40,7 @@ type upkept struct {
 
 	called   []string
 	mergeIn  []workflows.MergeInput
+	acceptIn workflows.AcceptInput
 	dropIn   workflows.DropInput
 	recorded []workflows.MaintenanceRecord
 	queues   map[string]string // activity -> queue
@@ -128,6 +130,10 @@ func (u *upkept) activities() map[string]any {
 		workflows.SealShardName: func(context.Context, workflows.SealInput) (workflows.SealResult, error) {
 			return u.seal, u.call(workflows.SealShardName)
 		},
+		workflows.AcceptShardsName: func(_ context.Context, in workflows.AcceptInput) (workflows.AcceptResult, error) {
+			u.acceptIn = in
+			return u.accept, u.call(workflows.AcceptShardsName)
+		},
 		workflows.VerifyName: func(context.Context, workflows.VerifyInput) (fleet.Evidence, error) {
 			return u.evidence, u.call(workflows.VerifyName)
 		},
@@ -196,6 +202,7 @@ func registerMaintenanceWorkflows(r interface {
 		workflows.OptimizeWorkflowName: workflows.OptimizeWorkflow,
 		workflows.RetireWorkflowName:   workflows.RetireWorkflow,
 		workflows.SealWorkflowName:     workflows.SealWorkflow,
+		workflows.AcceptWorkflowName:   workflows.AcceptWorkflow,
 		workflows.WakeWorkflowName:     workflows.WakeWorkflow,
 		workflows.TablesWorkflowName:   workflows.TablesWorkflow,
 	} {
@@ -577,6 +584,53 @@ func TestSealingTellsWhatItReplayedOrWhyNot(t *testing.T) {
 	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
 	require.Equal(t, "not sealed: it was written 3 min ago", result.Sentence)
 	require.NotContains(t, u.called, workflows.RefreshRowName)
+}
+
+// The journal's marks of the accepted shards are void: what is remembered from then on
+// is what was decided, and what the merge after it made of that.
+func TestADecisionIsFollowedByTheMergeAndRemembered(t *testing.T) {
+	args := upkeepArgs()
+	args.By, args.Why, args.Seen, args.LeaveOut = "ada", "restored on purpose", "as it was", true
+	u := cold()
+	u.prepared.Facts.Marks = map[string]uint64{"s1": 4, "s2": 9}
+	u.prepared.Marks = map[string]uint64{"s1": 7, "s2": 9}
+	u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 0}, Generations: 2, Version: 8}
+	u.merges = []workflows.MergeResult{{Passes: 1, Generations: 2, Rows: 10, Drained: 2, Shards: 1, Version: 9, Marks: map[string]uint64{"s1": 2, "s2": 9}}}
+	u.refresh.Facts = fleet.UnknownFacts()
+	u.refresh.Facts.Version, u.refresh.Facts.Marks = 9, map[string]uint64{"s1": 2, "s2": 9}
+	result, err := newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, workflows.OutcomeDone, result.Outcome, result.Sentence)
+	require.Equal(t, workflows.AcceptInput{Target: u.prepared.Target, Marks: map[string]uint64{"s1": 7, "s2": 9}, Seen: "as it was", LeaveOut: true}, u.acceptIn)
+	require.Equal(t, map[string]uint64{"s1": 0, "s2": 9}, u.mergeIn[0].Marks)
+	require.Less(t, slices.Index(u.called, workflows.AcceptShardsName), slices.Index(u.called, workflows.MergeWALName))
+	require.Contains(t, result.Sentence, "taken out of the log")
+	recorded := u.recorded[0].Result.After
+	require.Equal(t, map[string]uint64{"s1": 0}, recorded.Accepted)
+	require.Equal(t, map[string]uint64{"s1": 2, "s2": 9}, recorded.Marks)
+
+	// Where the merge fails, the decision is remembered all the same.
+	u = cold()
+	u.prepared.Facts.Marks = map[string]uint64{"s1": 4}
+	u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 0}, Version: 8}
+	u.fail[workflows.MergeWALName] = final("corrupt")
+	_, err = newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.Error(t, err)
+	recorded = u.recorded[0].Result.After
+	require.Equal(t, []any{map[string]uint64{"s1": 0}, map[string]uint64{"s1": 0}, int64(8)}, []any{recorded.Accepted, recorded.Marks, recorded.Version})
+}
+
+func TestADecisionAboutSomethingElseThanWasSeenIsNone(t *testing.T) {
+	u := cold()
+	u.accept = workflows.AcceptResult{Refused: "look again, then decide"}
+	args := upkeepArgs()
+	args.By, args.Seen = "ada", "as it was"
+	result, err := newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
+	require.Equal(t, "nothing was decided: look again, then decide", result.Sentence)
+	require.NotContains(t, u.called, workflows.MergeWALName)
+	require.Nil(t, u.recorded[0].Result.After.Accepted)
 }
 
 func TestWakingTellsWhetherItIsHotAgain(t *testing.T) {

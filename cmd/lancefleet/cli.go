@@ -26,6 +26,7 @@ type CLI struct {
 	Wake       wakeCommand       `cmd:"" help:"Look at a retired experiment now: written since, it is hot again."`
 	Verify     verifyCommand     `cmd:"" help:"Reopen one experiment and list what is pending, stranded or unknown; fails if anything is."`
 	Seal       sealCommand       `cmd:"" help:"Replay the stranded WAL entries of one shard; shows them and asks."`
+	Accept     acceptCommand     `cmd:"" help:"Decide about what merges refuse: a restored or overwritten table, a shard made anew; shows it and asks."`
 	Plan       planCommand       `cmd:"" help:"What the next round would start, and why not for the rest."`
 	History    historyCommand    `cmd:"" help:"What was done with one experiment."`
 	Pause      pauseCommand      `cmd:"" help:"Stop starting rounds."`

@@ -30,9 +30,12 @@ func printPlan(w io.Writer, p web.MaintenancePlan) {
 		if p.NotBefore != nil && !p.Start {
 			line("due", time.UnixMilli(*p.NotBefore).UTC().Format(time.RFC3339))
 		}
-		if p.Seal != nil {
+		switch {
+		case p.Seal != nil:
 			sealLines(p, line)
-		} else {
+		case p.Accept != nil:
+			acceptLines(p, line)
+		default:
 			previewLines(p, line)
 		}
 		for _, sentence := range p.Clears {
@@ -53,6 +56,14 @@ func previewLines(p web.MaintenancePlan, line func(string, any)) {
 	}
 	for _, held := range p.Preview.Versions.Held {
 		line("held", fmt.Sprintf("version %d by %s", held.Version, held.By))
+	}
+}
+
+func acceptLines(p web.MaintenancePlan, line func(string, any)) {
+	for _, shard := range p.Accept.Shards {
+		for _, sentence := range shard.Sentences {
+			line("shard "+shard.Shard, sentence)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 rows.py strand URI: writes, flushes, updates, and is killed after writes were
 acknowledged that it never flushed. Prints what it was promised to keep.
 rows.py add URI ID: writes one more row and flushes.
+rows.py restore URI VERSION: makes an old version of the base table the newest one.
 rows.py read URI: what lance-context lists, and what stands in the base table alone.
 """
 
@@ -69,6 +70,11 @@ def add(uri, name):
     return {}
 
 
+def restore(uri, version):
+    lance.dataset(uri, version=int(version)).restore()
+    return {}
+
+
 def read(uri):
     from lance_context import RolloutStore
 
@@ -82,4 +88,4 @@ def pairs(rows):
     return sorted([row["id"], row["rollout_id"]] for row in rows)
 
 
-json.dump({"strand": strand, "write": write, "add": add, "read": read}[sys.argv[1]](*sys.argv[2:]), sys.stdout)
+json.dump({"strand": strand, "write": write, "add": add, "restore": restore, "read": read}[sys.argv[1]](*sys.argv[2:]), sys.stdout)

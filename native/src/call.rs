@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::engine::{self, Engine};
 use crate::error::{Class, Fault};
 use crate::{
-    cancel, compact, maker, merge, objects, observe, preview, probe, seal, sweep, tables, tail,
-    verify, versions,
+    accept, cancel, compact, maker, merge, objects, observe, preview, probe, seal, sweep, tables,
+    tail, verify, versions,
 };
 
 /// One request, copied from the caller's memory.
@@ -88,6 +88,7 @@ pub fn start(engine: &Arc<Engine>, op: &str, json: &[u8], body: Bytes) -> Result
         "verify" => work!(verify::verify),
         "preview" => work!(preview::preview),
         "merge_wal" => work!(merge::merge_wal),
+        "accept_shards" => work!(accept::accept_shards),
         "put" => work!(objects::put),
         "get" => work!(objects::get),
         "list" => work!(objects::list),

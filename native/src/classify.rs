@@ -180,9 +180,14 @@ const CREDENTIAL_CODES: [&str; 4] = [
     "TokenRefreshRequired",
     "InvalidAccessKeyId",
 ];
-const CORRUPT_TEXTS: [&str; 6] = [
+const CORRUPT_TEXTS: [&str; 11] = [
     // Of a file that ends before what its manifest says.
     "invalid range",
+    "requested range was invalid",
+    " bytes, expected ",
+    "does not appear to be a lance file",
+    "wanted range starting at",
+    "out of range of file",
     "does not have sufficient data",
     "failed to decode protobuf",
     "invalid format:",

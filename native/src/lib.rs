@@ -4,6 +4,7 @@
 //! This file is the shell: it turns pointers into values, catches panics and
 //! hands memory over. Everything behind it is ordinary Rust returning `Result`.
 
+mod accept;
 mod base;
 mod batch;
 mod call;

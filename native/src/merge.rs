@@ -23,7 +23,7 @@ use crate::engine::Engine;
 use crate::error::Fault;
 use crate::maintain::{self, Refusal};
 
-pub use look::Look;
+pub use look::{DECIDE, ERASED, Look, RESTARTED};
 pub use pass::Pass;
 #[cfg(test)]
 pub use {

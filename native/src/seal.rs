@@ -87,6 +87,9 @@ pub async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Faul
     };
     let silent_since = now().saturating_sub(request.silent_ms.max(0));
     sealed.refused = plan.refused(manifest.as_ref(), silent_since, request.allow_unknown);
+    if sealed.refused.is_none() && !plan.replayed.is_empty() {
+        place.readable_after(plan.covered).boxed().await?;
+    }
     let Some(manifest) = manifest.as_ref().filter(|_| !request.dry_run) else {
         return Ok(sealed);
     };

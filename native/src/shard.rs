@@ -359,7 +359,7 @@ fn pending_above(mark: u64, sstables: &[SsTable]) -> Vec<SsTable> {
 }
 
 /// -1 if any of them is unknown.
-fn sum_known(numbers: impl Iterator<Item = i64>) -> i64 {
+pub fn sum_known(numbers: impl Iterator<Item = i64>) -> i64 {
     let mut sum = 0;
     for number in numbers {
         if number < 0 {

@@ -6,6 +6,7 @@
 mod content;
 mod entry;
 mod examine;
+mod flushed;
 mod history;
 mod judge;
 mod lookup;
@@ -30,15 +31,22 @@ use crate::maintain::{self, count};
 use crate::remote::Remote;
 use crate::shard::Shards;
 
-pub use content::key_digests;
+pub use content::{Content, key_digests};
 pub use examine::{Examined, Place, Targets};
 #[cfg(test)]
 pub use history::Drain;
 use history::NAMED_MAX;
-pub use history::{Checked, Drains, PROPERTY, drains, made_anew, record};
+pub use history::{
+    Checked, DECISION, Decision, Drains, PROPERTY, Record, decision, drains, erased, made_anew,
+    record,
+};
 pub use judge::{Ground, Judged, State, covered_through as covered_by};
+pub use lookup::contents;
 pub use shape::Shape;
 
+const SEAL_DECIDES: &str = "seal --allow-unknown replays what can be read: rows that the base has \
+                            come twice where it has no key, and what was deleted or updated since \
+                            comes back";
 /// Entries that an answer lists.
 const LISTED_MAX: usize = 32;
 
@@ -60,6 +68,8 @@ pub struct Tail {
     pub stranded: i64,
     pub unknown: i64,
     pub stranded_rows: i64,
+    /// Of the unknown ones: those that can't be read.
+    pub damaged: i64,
     pub covered_through: u64,
     /// Of the newest entry with rows, wherever it is.
     pub newest_time: i64,
@@ -153,8 +163,10 @@ impl Tail {
             State::Unknown => &mut self.unknown,
         };
         *count += 1;
-        if one.state == State::Stranded {
-            self.stranded_rows += one.rows;
+        match one.state {
+            State::Stranded => self.stranded_rows += one.rows,
+            State::Unknown if one.rows < 0 => self.damaged += 1,
+            _ => {}
         }
     }
 
@@ -172,9 +184,25 @@ impl Tail {
         }
         if self.unknown > 0 {
             parts.push(format!(
-                "of {} nobody can tell whether the base has or had their rows",
+                "of {} nobody can tell whether the base has or had {}",
                 count(self.unknown, "WAL entry", "WAL entries"),
+                match self.unknown {
+                    1 => "its rows",
+                    _ => "their rows",
+                },
             ));
+        }
+        if self.damaged > 0 {
+            parts.push(format!(
+                "{} can't be read: damaged, or with columns that can't be compared",
+                match self.damaged == self.unknown {
+                    true => "they".to_owned(),
+                    false => format!("{} of them", self.damaged),
+                }
+            ));
+        }
+        if self.unknown > self.damaged {
+            parts.push(SEAL_DECIDES.to_owned());
         }
         match parts.is_empty() {
             true => String::new(),

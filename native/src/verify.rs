@@ -15,6 +15,7 @@ use crate::error::{Class, Fault};
 use crate::fingerprint::Fingerprint;
 use crate::fresh::Fresh;
 use crate::maintain::{self, count};
+use crate::merge;
 use crate::observe::{self, Observation, now};
 use crate::shard::Shard;
 use crate::tail::{self, Tail};
@@ -176,8 +177,10 @@ fn of_generations(shard: &Shard, anew: bool) -> Option<String> {
     if anew {
         return Some(format!(
             "shard {id} counts its generations anew (the next is {}, the base has those up to {}): \
-             nobody can tell which of them the base has",
-            shard.current_generation, shard.compacted_mark
+             nobody can tell which of them the base has{}",
+            shard.current_generation,
+            shard.compacted_mark,
+            merge::DECIDE
         ));
     }
     if pending == 0 {

@@ -15,7 +15,10 @@ use crate::remote::Remote;
 use crate::tail;
 use crate::wal::Wal;
 
-const RESTARTED: &str = "restarted_counter";
+pub const RESTARTED: &str = "restarted_counter";
+pub const ERASED: &str = "mark_erased";
+/// Ends the sentence of a refusal that only an operator can lift.
+pub const DECIDE: &str = "; accept shows what is there and lets an operator decide";
 
 /// One shard of one table at one moment.
 #[derive(Clone, Debug)]
@@ -69,6 +72,15 @@ impl Look {
         manifest.is_some_and(|one| one.current_generation <= self.mark)
     }
 
+    /// The newest mark that the caller or the table's own commits remember.
+    pub async fn remembered(&self, known: u64) -> Result<u64, Fault> {
+        let manifest = self.manifest.as_ref();
+        Ok(match manifest.is_some_and(|one| !one.sstables.is_empty()) {
+            true => known.max(tail::erased(&self.base, self.shard, self.mark).await?),
+            false => known,
+        })
+    }
+
     /// Why this shard must not be touched. `remembered`: the newest mark that
     /// anybody has seen.
     pub async fn refusal(
@@ -77,7 +89,7 @@ impl Look {
         uri: &str,
         remembered: u64,
     ) -> Result<Option<Refusal>, Fault> {
-        if let Some(refused) = refusal(self, remembered) {
+        if let Some(refused) = refusal(self, self.remembered(remembered).await?) {
             return Ok(Some(refused));
         }
         Ok(match self.is_made_anew(engine, uri).await? {
@@ -86,7 +98,7 @@ impl Look {
                 format!(
                     "shard {} was removed and made anew since generations up to {} were merged, or \
                      somebody else merged some and left them listed: they can't be told from ours \
-                     by their numbers",
+                     by their numbers{DECIDE}",
                     self.shard, self.mark
                 ),
             )),
@@ -180,7 +192,7 @@ fn refusal(look: &Look, remembered: u64) -> Option<Refusal> {
             format!(
                 "shard {shard} counts its generations from the start again (the next is {}), but \
                  the table says that everything up to generation {} is merged: the shard was \
-                 removed and made anew, and its rows can't be told from those merged before",
+                 removed and made anew, and its rows can't be told from those merged before{DECIDE}",
                 manifest.current_generation, look.mark
             ),
         );
@@ -196,20 +208,21 @@ fn refusal(look: &Look, remembered: u64) -> Option<Refusal> {
     }
     if !look.records_marks {
         return refuse(
-            "mark_erased",
+            ERASED,
             format!(
                 "shard {shard} has generations, but the table no longer records which ones are \
-                 merged: it was overwritten or restored to a version before its write-ahead log"
+                 merged: it was overwritten or restored to a version before its write-ahead \
+                 log{DECIDE}"
             ),
         );
     }
     if look.mark < remembered {
         return refuse(
-            "mark_erased",
+            ERASED,
             format!(
                 "generations of shard {shard} up to {remembered} were merged, but the table \
                  records {}: it was overwritten or restored, and merging would bring back what \
-                 that took away",
+                 that took away{DECIDE}",
                 match look.mark {
                     0 => "none".to_owned(),
                     mark => format!("only up to {mark}"),

@@ -85,6 +85,40 @@ pub async fn read(
     Ok(Some((entry, size)))
 }
 
+/// Whether an entry can be read to its end, as whoever replays it must. Positions
+/// have no gaps.
+pub async fn check(remote: &Remote, shard: Uuid, position: u64) -> Result<(), Fault> {
+    let path = wal_entry(&remote.base, &shard, position);
+    let got = match remote.store.inner.get(&path).await {
+        Ok(got) => got,
+        Err(object_store::Error::NotFound { .. }) => {
+            let message = format!(
+                "WAL entry {position} of shard {shard} is not there, and later ones are: nothing \
+                 was replayed"
+            );
+            return Err(Fault::new(Class::Corrupt, message));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let bytes = got.bytes().await?;
+    let size = bytes.len();
+    whole(bytes).map_err(|fault| {
+        let message = format!(
+            "WAL entry {position} of shard {shard} ({size} bytes) can't be read, so nothing was \
+             replayed: {}",
+            fault.message
+        );
+        Fault::new(Class::Corrupt, message)
+    })
+}
+
+fn whole(bytes: Bytes) -> Result<(), Fault> {
+    for batch in StreamReader::try_new(Cursor::new(bytes), None)? {
+        batch?;
+    }
+    Ok(())
+}
+
 fn matters_to_the_entry(class: Class) -> bool {
     matches!(
         class,

@@ -23,7 +23,7 @@ use crate::wal::Wal;
 /// Entries looked at in one tail, oldest first; the rest is of unknown state.
 const ENTRIES_MAX: u64 = 4096;
 /// Bytes of entries looked at in one tail.
-const BYTES_MAX: u64 = 256 << 20;
+pub const BYTES_MAX: u64 = 256 << 20;
 /// A base manifest whose own time and its file's differ by more is a copy, and
 /// the times of the files beside it are those of copying.
 const COPIED_MS: i64 = 3_600_000;
@@ -103,6 +103,9 @@ impl Place<'_> {
             return Ok(examined);
         }
         let mut facts = self.facts(&shape).await?;
+        if !shape.keyed() && examined.left() == 0 && facts.are_untold(&entries) {
+            facts.flushed = self.flushed(&shape, &entries).await?;
+        }
         let order = Order::of(&mut entries, shape.keyed(), |one| facts.told(one).is_some());
         let found = self.find(&shape, &facts, &entries, &order).await?;
         let mut judged: Vec<Judged> = entries
@@ -139,6 +142,16 @@ impl Place<'_> {
             generations: entries.iter().filter_map(|one| one.generation).collect(),
             complete: examined.left() == 0 && entries.iter().all(|one| one.count >= 0),
         })
+    }
+
+    /// Whether a writer could replay everything after `covered`. One that is opened
+    /// over an entry that it can't read leaves a claim and a new entry behind, each
+    /// time somebody tries.
+    pub async fn readable_after(&self, covered: u64) -> Result<(), Fault> {
+        for position in covered + 1..self.next {
+            entry::check(self.remote, self.shard, position).await?;
+        }
+        Ok(())
     }
 
     async fn facts(&self, shape: &Shape) -> Result<Facts, Fault> {
@@ -266,7 +279,7 @@ impl Place<'_> {
         listed
     }
 
-    async fn open(&self, folder: &str) -> Result<Dataset, Fault> {
+    pub async fn open(&self, folder: &str) -> Result<Dataset, Fault> {
         let table = self.uri.trim_end_matches('/');
         let uri = format!("{table}/_mem_wal/{}/{folder}", self.shard);
         self.engine.open(&uri, None).await
@@ -322,6 +335,10 @@ fn settle(entry: &Entry, facts: &Facts, order: &Order, found: &Found) -> Judged 
         (Some((state, Ground::Number)), _) => {
             let generation = entry.generation.into_iter().collect();
             (state, Ground::Number, generation)
+        }
+        (Some((state, Ground::Order)), _) => {
+            let flushed = facts.flushed.map(|one| one.generation);
+            (state, Ground::Order, flushed.into_iter().collect())
         }
         (Some((state, ground)), _) => (state, ground, vec![]),
         (None, Some(own)) => by_rows(entry, own, facts, order, found),

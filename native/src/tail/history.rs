@@ -2,11 +2,13 @@
 //! own merges put down about the WAL when they took them over.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use lance::Dataset;
 use lance::dataset::transaction::{Operation, Transaction};
-use lance_index::mem_wal::{ShardManifest, SsTable};
+use lance_index::mem_wal::{CompactedSsTable, MEM_WAL_INDEX_NAME, ShardManifest, SsTable};
+use lance_table::system_index::mem_wal::load_mem_wal_index_details;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -17,6 +19,9 @@ use crate::shard::{Latest, Shards};
 /// Transaction property of a merge's data commit: a JSON object of [`Checked`]
 /// by shard.
 pub const PROPERTY: &str = "lancefleet.tail";
+/// Transaction property of the commit by which an operator's decision counts: a
+/// JSON [`Decision`].
+pub const DECISION: &str = "lancefleet.accepted";
 /// Manifest versions looked back at.
 const VERSIONS_MAX: u64 = 2048;
 /// Manifests read at once.
@@ -70,7 +75,7 @@ impl Checked {
             && open.all(|position| *position <= self.seen)
     }
 
-    fn takes(&self, one: &SsTable) -> bool {
+    pub fn takes(&self, one: &SsTable) -> bool {
         let mut taken = self.taken.iter();
         taken.any(|(number, path)| *number == one.generation && *path == one.path)
     }
@@ -100,12 +105,60 @@ pub struct Record {
     pub checked: Checked,
 }
 
-/// Looks for the newest record, from the head back. One that an overwrite or a
-/// restore of the table has made void is not found.
+/// What an operator decided about shards that no merge would touch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Of the run that carried it out.
+    pub id: String,
+    /// The marks that hold from then on.
+    pub marks: BTreeMap<Uuid, u64>,
+}
+
+/// Looks for the newest record, from the head back. One that an overwrite, a
+/// restore or an operator's decision has made void is not found.
 pub async fn record(head: &Dataset, shard: Uuid) -> Result<Option<Record>, Fault> {
+    let found = back(head, |_, commit| match record_in(commit, shard) {
+        Some(record) => ControlFlow::Break(Some(record)),
+        None if is_void(commit) || decided(commit, shard).is_some() => ControlFlow::Break(None),
+        None => ControlFlow::Continue(()),
+    });
+    Ok(found.await?.flatten())
+}
+
+/// The mark that an overwrite or a restore has taken from the table, as far back as
+/// its commits tell; 0: none that is above `mark`, which it has now.
+pub async fn erased(head: &Dataset, shard: Uuid, mark: u64) -> Result<u64, Fault> {
+    let mut void = false;
+    let found = back(head, |_, commit| {
+        void |= is_void(commit);
+        let known = decided(commit, shard).or_else(|| mark_in(commit, shard));
+        match known {
+            Some(known) => ControlFlow::Break(if void { known } else { 0 }),
+            None => ControlFlow::Continue(()),
+        }
+    });
+    let known = found.await?.unwrap_or(0);
+    Ok(if known > mark { known } else { 0 })
+}
+
+/// The commit that carried a decision out, and its version.
+pub async fn decision(head: &Dataset, id: &str) -> Result<Option<(u64, Decision)>, Fault> {
+    back(head, |version, commit| match decision_in(commit) {
+        Some(decision) if decision.id == id => ControlFlow::Break((version, decision)),
+        _ => ControlFlow::Continue(()),
+    })
+    .await
+}
+
+/// Goes back from the head until `seen` has what it looks for, or nobody knows
+/// what a commit did.
+async fn back<T>(
+    head: &Dataset,
+    mut seen: impl FnMut(u64, &Transaction) -> ControlFlow<T>,
+) -> Result<Option<T>, Fault> {
     let newest = head.manifest().version;
     for version in (1..=newest).rev().take(COMMITS_MAX) {
-        let transaction = match head.read_version_transaction(version).boxed().await {
+        let commit = match head.read_version_transaction(version).boxed().await {
             Ok(read) => read.transaction,
             Err(error) => match Fault::from(error) {
                 fault if of_the_moment(fault.class) => return Err(fault),
@@ -113,38 +166,65 @@ pub async fn record(head: &Dataset, shard: Uuid) -> Result<Option<Record>, Fault
                 _ => return Ok(None),
             },
         };
-        let Some(transaction) = transaction else {
-            // Nobody knows what it did.
+        let Some(commit) = commit else {
             return Ok(None);
         };
-        if let Some(record) = record_in(&transaction, shard) {
-            return Ok(Some(record));
-        }
-        if matches!(
-            transaction.operation,
-            Operation::Overwrite { .. } | Operation::Restore { .. }
-        ) {
-            return Ok(None);
+        if let ControlFlow::Break(found) = seen(version, &commit) {
+            return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-fn record_in(transaction: &Transaction, shard: Uuid) -> Option<Record> {
-    let properties = transaction.transaction_properties.as_ref()?;
+/// What came before it says nothing about the table any more.
+fn is_void(commit: &Transaction) -> bool {
+    matches!(
+        commit.operation,
+        Operation::Overwrite { .. } | Operation::Restore { .. }
+    )
+}
+
+fn record_in(commit: &Transaction, shard: Uuid) -> Option<Record> {
+    let properties = commit.transaction_properties.as_ref()?;
     let all: BTreeMap<Uuid, Checked> = serde_json::from_str(properties.get(PROPERTY)?).ok()?;
-    let marks = match &transaction.operation {
+    Some(Record {
+        mark: mark_in(commit, shard)?,
+        checked: all.get(&shard).filter(|one| one.is_sound())?.clone(),
+    })
+}
+
+fn decision_in(commit: &Transaction) -> Option<Decision> {
+    let properties = commit.transaction_properties.as_ref()?;
+    serde_json::from_str(properties.get(DECISION)?).ok()
+}
+
+fn decided(commit: &Transaction, shard: Uuid) -> Option<u64> {
+    decision_in(commit)?.marks.get(&shard).copied()
+}
+
+/// The mark that a commit records for a shard.
+fn mark_in(commit: &Transaction, shard: Uuid) -> Option<u64> {
+    let marks = marks_in(&commit.operation)?;
+    let own = marks.iter().filter(|mark| mark.shard_id == shard);
+    own.map(|mark| mark.generation).max()
+}
+
+fn marks_in(operation: &Operation) -> Option<Vec<CompactedSsTable>> {
+    match operation {
         Operation::Update {
             compacted_sstables, ..
         }
-        | Operation::UpdateMemWalState { compacted_sstables } => compacted_sstables,
-        _ => return None,
-    };
-    let mark = marks.iter().filter(|mark| mark.shard_id == shard);
-    Some(Record {
-        mark: mark.map(|mark| mark.generation).max()?,
-        checked: all.get(&shard).filter(|one| one.is_sound())?.clone(),
-    })
+        | Operation::UpdateMemWalState { compacted_sstables } => Some(compacted_sstables.clone()),
+        // An index made anew, with the marks it begins with.
+        Operation::CreateIndex { new_indices, .. } => {
+            let index = new_indices
+                .iter()
+                .find(|one| one.name == MEM_WAL_INDEX_NAME)?;
+            let details = load_mem_wal_index_details(index.clone()).ok()?;
+            Some(details.compacted_sstables)
+        }
+        _ => None,
+    }
 }
 
 /// Generations that left the manifest, oldest version first.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::entry::Entry;
+use super::flushed::Flushed;
 use super::history::{Drains, Record};
 
 /// See `lance.TailEntry`.
@@ -35,6 +36,8 @@ pub enum Ground {
     Number,
     /// A merge of ours put it down.
     Record,
+    /// The log's order: the newest generation ends with it or after it.
+    Order,
 }
 
 /// An entry with rows, and what became of them.
@@ -68,6 +71,8 @@ pub struct Facts {
     pub restarted: bool,
     /// Rows can be compared with those of other places.
     pub comparable: bool,
+    /// How far the log was flushed, where its order tells.
+    pub flushed: Option<Flushed>,
 }
 
 impl Facts {
@@ -88,16 +93,35 @@ impl Facts {
             return Some((state, Ground::Number));
         }
         let record = self.record.as_ref().filter(|_| !self.restarted);
-        record
-            .filter(|record| record.checked.has(entry.position))
-            .map(|_| (State::InBase, Ground::Record))
+        let put_down = record.is_some_and(|record| record.checked.has(entry.position));
+        if put_down {
+            return Some((State::InBase, Ground::Record));
+        }
+        let flushed = self.flushed.filter(|_| entry.generation.is_none());
+        flushed
+            .filter(|flushed| entry.position <= flushed.through)
+            .map(|_| (State::Contained, Ground::Order))
+    }
+
+    /// Whether only the log's order could tell of some of them.
+    pub fn are_untold(&self, entries: &[Entry]) -> bool {
+        let mut entries = entries.iter();
+        !self.restarted
+            && self.comparable
+            && entries.any(|one| one.generation.is_none() && self.told(one).is_none())
     }
 
     /// Whether an entry names a generation that was not flushed yet: its rows are
     /// in none, whatever is found elsewhere.
     pub fn is_unflushed(&self, entry: &Entry) -> bool {
-        let unflushed = |generation| generation >= self.current_generation;
-        !self.restarted && entry.generation.is_some_and(unflushed)
+        if self.restarted {
+            return false;
+        }
+        match (entry.generation, self.flushed) {
+            (Some(generation), _) => generation >= self.current_generation,
+            (None, Some(flushed)) => entry.position > flushed.through,
+            (None, None) => false,
+        }
     }
 
     /// Whether an entry came after all generations that are in the base, or is
@@ -112,8 +136,10 @@ impl Facts {
         if self.restarted || entry.rows.is_none() {
             return State::Unknown;
         }
+        if self.is_unflushed(entry) {
+            return State::Stranded;
+        }
         match entry.generation {
-            Some(_) if self.is_unflushed(entry) => return State::Stranded,
             // Drained by somebody who left no mark. No writer replays it.
             Some(_) => return State::Unknown,
             None if !self.comparable => return State::Unknown,

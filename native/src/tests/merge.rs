@@ -1,6 +1,7 @@
 //! What the tests of merging share: tables whose shards are filled generation by
 //! generation, and what a reader sees in them.
 
+mod accept;
 mod beside;
 mod big;
 mod crashes;
@@ -227,7 +228,7 @@ fn pass(engine: &Engine, request: MergeWal) -> Pass<'_> {
 }
 
 /// Every file of a table with its size and what is in it.
-fn files(table: &Table) -> BTreeMap<String, Vec<u8>> {
+pub fn files(table: &Table) -> BTreeMap<String, Vec<u8>> {
     fn walk(folder: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -4,6 +4,7 @@
 
 mod abi;
 mod compact;
+mod damaged;
 mod history;
 mod measured;
 mod merge;

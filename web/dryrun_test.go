@@ -53,8 +53,8 @@ func TestADryRunOfARetirementDecidesByWhatIsThereNowAsTheRunDoes(t *testing.T) {
 			o.Commits = []fleet.Commit{{Version: o.Fingerprint.Version + 1, Time: minutesAgo(3), Operation: "Append"}}
 			o.Fingerprint.Version++
 		}, "written 3 min ago"},
-		"its counter restarted": {shard(fleet.Shard{Status: "active", Pending: 2, CurrentGeneration: 3, CompactedMark: 9}), "not retired while generations are pending"},
-		"sealed by its owner":   {shard(fleet.Shard{Status: "sealed", Pending: 2, CurrentGeneration: 12, CompactedMark: 9}), "not retired while generations are pending"},
+		"its counter restarted": {shard(fleet.Shard{Status: "active", Pending: 2, CurrentGeneration: 3, CompactedMark: 9}), "not retired: shard  restarted its generation counter; accept"},
+		"sealed by its owner":   {shard(fleet.Shard{Status: "sealed", Pending: 2, CurrentGeneration: 12, CompactedMark: 9}), "not retired: shard  is sealed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := retirePlan(t, coldOne(t, lance.Preview{}, c.change))

@@ -177,7 +177,7 @@ func TestRetirementSaysWhoIsDueBlockedRetiredAndBack(t *testing.T) {
 	require.Equal(t, 2, r.BlockedAll)
 	blocked := r.Blocked[0]
 	require.Equal(t, store.snapshot.Rows[40].String(), blocked.ID, "the longest first")
-	require.Contains(t, blocked.Reason, "pending")
+	require.Contains(t, blocked.Reason, "is sealed")
 	require.Equal(t, minutesAgo(850), *blocked.Since, "the first refusal in a row")
 	require.Contains(t, blocked.Said, "is sealed")
 	require.Contains(t, blocked.Link, "/f0/history")

@@ -93,6 +93,13 @@ func TestWhatTheJournalRemembersOfAnExperiment(t *testing.T) {
 			},
 			History{RememberedMarks: map[string]uint64{"s1": 2, "s2": 9}, MarksVersion: 8},
 		},
+		"an accepted mark that is below what was remembered": {
+			[]Action{
+				acted(1, ActMergeWAL, OutcomeDone).after(marks(5, map[string]uint64{"s1": 4})),
+				acted(2, ActAccept, OutcomeDone).after(factsAt(8, func(f *Facts) { f.Accepted = map[string]uint64{"s1": 1} })),
+			},
+			History{RememberedMarks: map[string]uint64{"s1": 1}, MarksVersion: 8},
+		},
 		"an accepted mark that nothing was merged above yet": {
 			[]Action{
 				acted(1, ActMergeWAL, OutcomeDone).after(marks(5, map[string]uint64{"s1": 4, "s2": 9})),

@@ -166,7 +166,9 @@ func TestAServerEndsThoughNobodyTakesWhatWaits(t *testing.T) {
 	})
 }
 
-// pass lets time go by in a synctest bubble, where it costs none.
+// pass lets time go by in a synctest bubble, where it costs none, until all that it
+// set going has come to rest.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // the bubble's clock, not the machine's
+	synctest.Wait()
 }

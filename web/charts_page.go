@@ -203,10 +203,11 @@ func (s *Server) fleetChart(c echo.Context) error {
 			continue
 		}
 		in, err := s.fleetSeries(c.Request().Context(), s.feed.moment(), daysAsked(c.QueryParam("days")))
-		if err != nil {
+		drawing := n.chart(in)
+		if err != nil && len(drawing.points) == 0 { // else what could be read is drawn
 			return err
 		}
-		return serveChart(c, n.chart(in))
+		return serveChart(c, drawing)
 	}
 	return errNoChart
 }

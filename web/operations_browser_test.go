@@ -66,7 +66,8 @@ func operate(browser context.Context, t *testing.T, scripts bool, width int64) {
 
 func fitting(browser context.Context, t *testing.T) {
 	for _, p := range previews() {
-		if !strings.HasPrefix(p.name, "operations") && !strings.HasPrefix(p.name, "experiment") && !strings.HasPrefix(p.name, "act-") {
+		ours := strings.HasPrefix(p.name, "operations") || strings.HasPrefix(p.name, "experiment") || strings.HasPrefix(p.name, "act-")
+		if p.status != 200 || !ours {
 			continue
 		}
 		base := site(t, p.bench(t))

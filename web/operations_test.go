@@ -399,3 +399,14 @@ func TestTheFormOfAnActionLeadsToWhatBecameOfIt(t *testing.T) {
 	said := b.temporal.said()
 	require.Contains(t, said[len(said)-1], "shard=02e81b29-f150-54b9-9a08-ce75944f6889 unknown=true")
 }
+
+func TestAChartOfWhatCouldBeReadIsDrawn(t *testing.T) {
+	b := newBench(t, busyStore())
+	b.store.set(func(f *fakeStore) { f.err = unreadable() }) // the rounds answer all the same
+	require.Equal(t, 200, b.get("/operations/charts/duration").Code)
+	require.Equal(t, 503, b.get("/operations/charts/backlog").Code)
+	page := b.get("/operations").Body.String()
+	require.Contains(t, page, "/operations/charts/duration")
+	require.NotContains(t, page, "/operations/charts/backlog", "no picture that would not come")
+	require.Contains(t, page, "Not all charts: reading the samples")
+}

@@ -175,7 +175,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cut()
 	server := &http.Server{
 		Handler:           s.handler,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: 20 * time.Second, // a busy machine reads late
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

@@ -146,10 +146,21 @@ func TestWhatIsLookedAtForTheAnswerHasNoTag(t *testing.T) {
 	require.Empty(t, b.get("/api/v1/experiments/none").Header().Get("Etag"), "an error has none")
 }
 
+// verifying is an inspector whose verifications are those of a test.
+type verifying struct {
+	inspector
+	verify func(context.Context) error
+}
+
+func (v verifying) Verify(ctx context.Context, _ string, _ lance.VerifyOptions) (fleet.Evidence, error) {
+	return fleet.Evidence{}, v.verify(ctx)
+}
+
 func TestStoppingFinishesWhatWasBegunAndCutsWhatHangs(t *testing.T) {
-	b := guarded(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
-	b.store.evidence = func(string, bool) (fleet.Evidence, error) { close(begun); <-ended; return fleet.Evidence{}, nil }
+	b := guarded(t, func(_ *Config, p *parts) {
+		p.inspect = verifying{p.inspect, func(ctx context.Context) error { close(begun); <-ended; return ctx.Err() }}
+	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

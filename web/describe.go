@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,7 +77,28 @@ func (s *Server) describe(api huma.API) {
 	nullable(doc.Components.Schemas)
 }
 
+// nullIsUnset says of a body's optional fields what is true of them: null is the same
+// as not to give them.
+func nullIsUnset(doc *huma.OpenAPI, op *huma.Operation) {
+	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+		return
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	if schema != nil && schema.Ref != "" {
+		schema = doc.Components.Schemas.SchemaFromRef(schema.Ref)
+	}
+	if schema == nil {
+		return
+	}
+	for name, field := range schema.Properties {
+		if field.Ref == "" && !slices.Contains(schema.Required, name) {
+			field.Nullable = true
+		}
+	}
+}
+
 func complete(doc *huma.OpenAPI, op *huma.Operation, shown map[string]any) {
+	nullIsUnset(doc, op)
 	for status, body := range answers[op.OperationID] {
 		schema := doc.Components.Schemas.Schema(reflect.TypeOf(body), true, "")
 		op.Responses[strconv.Itoa(status)] = &huma.Response{

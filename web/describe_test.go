@@ -54,3 +54,21 @@ func TestTheDescriptionIsComplete(t *testing.T) {
 		}
 	}
 }
+
+func TestNullIsDescribedWhereItMeansUnset(t *testing.T) {
+	b := guarded(t)
+	doc := decode[struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Type any }
+			}
+		}
+	}](t, b.get("/api/v1/openapi.json"), 200)
+	var described []any
+	for _, schema := range doc.Components.Schemas {
+		if next, ok := schema.Properties["next"]; ok && next.Type != "integer" {
+			described = append(described, next.Type)
+		}
+	}
+	require.Equal(t, []any{[]any{"boolean", "null"}}, described)
+}

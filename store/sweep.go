@@ -26,7 +26,31 @@ func (s *Staging) RemovePages(ctx context.Context, roundID string) (int, error) 
 	if !validRound.MatchString(roundID) {
 		return 0, &lance.Error{Class: lance.Invalid, Op: "remove pages", Message: fmt.Sprintf("%q is no id of a round", roundID)}
 	}
+	s.removeTorn(roundID)
 	return s.remove(ctx, path.Join(roundsFolder, roundID), func(lance.ObjectInfo) bool { return true })
+}
+
+// tornPage is a page that a killed worker was writing: the storage library writes
+// beside the name and renames, on local disk, and lists no such file.
+var tornPage = regexp.MustCompile(`^page-.*#[0-9]+$`)
+
+// removeTorn takes away what a worker that died left unfinished of a round's pages.
+// An attempt that is still at it, though its round is over, only fails.
+func (s *Staging) removeTorn(roundID string) {
+	if !isLocal(s.dataDir) {
+		return
+	}
+	folder, err := cleanURI(join(s.dataDir, path.Join(roundsFolder, roundID)))
+	if err != nil {
+		return
+	}
+	entries, _ := os.ReadDir(folder) // there may be none
+	for _, entry := range entries {
+		if entry.Type().IsRegular() && tornPage.MatchString(entry.Name()) {
+			_ = os.Remove(filepath.Join(folder, entry.Name()))
+		}
+	}
+	_ = os.Remove(folder) // stays while anything is in it
 }
 
 // Sweep removes what nobody needs: pages and hints older than a day, and listings older than

@@ -84,16 +84,16 @@ func TestARetiredOneIsToldOfWithinASecondAndAHotOneWaitsForMore(t *testing.T) {
 	queueTest(t, func(t *testing.T, q *eventQueue, h *fakeHinter, m *counted, _ func()) {
 		v := queueView(3)
 		q.add(v, rowNumbers(0))
-		pass(5 * time.Second)
+		h.pass(5 * time.Second)
 		q.add(v, rowNumbers(1))
 		require.Empty(t, h.told)
-		pass(6 * time.Second)
+		h.pass(6 * time.Second)
 		require.Len(t, h.told, 1, "ten seconds after the first")
 		require.Len(t, h.told[0], 2)
 
 		q.add(v, rowNumbers(3))
 		q.add(v, rowNumbers(2))
-		pass(1100 * time.Millisecond)
+		h.pass(1100 * time.Millisecond)
 		require.Len(t, h.told, 2)
 		require.Equal(t, []fleet.ID{v.Rows[3].ID, v.Rows[2].ID}, h.told[1], "the retired one first")
 		require.Equal(t, 4, m.handed)
@@ -107,7 +107,7 @@ func TestAHundredThousandEventsInASecondAreOneCall(t *testing.T) {
 		for range 100_000 {
 			q.add(v, rowNumbers(3))
 		}
-		pass(time.Minute)
+		h.pass(time.Minute)
 		require.Equal(t, [][]fleet.ID{{v.Rows[3].ID}}, h.told)
 	})
 }
@@ -120,7 +120,7 @@ func TestMoreThanOneCallTakesGoesInSeveral(t *testing.T) {
 			all[int32(i)] = true
 		}
 		q.add(v, all)
-		pass(2 * time.Second)
+		h.pass(2 * time.Second)
 		require.Len(t, h.told, 2)
 		require.Len(t, h.told[0], control.MostHints)
 		require.Len(t, h.told[1], control.MostHints-1)
@@ -132,14 +132,14 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 		v := queueView(3)
 		h.set(errors.New("temporal is away"), false)
 		q.add(v, rowNumbers(3))
-		pass(time.Minute)
+		h.pass(time.Minute)
 		require.Empty(t, h.told)
 		require.Greater(t, m.not, 5)
 		h.set(nil, true) // an earlier one is still under way
-		pass(time.Minute)
+		h.pass(time.Minute)
 		require.Empty(t, h.told)
 		h.set(nil, false)
-		pass(10 * time.Second)
+		h.pass(10 * time.Second)
 		require.Equal(t, [][]fleet.ID{{v.Rows[3].ID}}, h.told)
 	})
 }
@@ -168,7 +168,9 @@ func TestAServerEndsThoughNobodyTakesWhatWaits(t *testing.T) {
 
 // pass lets time go by in a synctest bubble, where it costs none, until all that it
 // set going has come to rest.
-func pass(d time.Duration) {
+func (h *fakeHinter) pass(d time.Duration) {
+	h.mu.Lock() // what the test has read is read before what comes
+	h.mu.Unlock() //nolint:staticcheck // an empty section orders the two
 	time.Sleep(d) //nolint:forbidigo // the bubble's clock, not the machine's
 	synctest.Wait()
 }

@@ -169,7 +169,7 @@ func TestAServerEndsThoughNobodyTakesWhatWaits(t *testing.T) {
 // pass lets time go by in a synctest bubble, where it costs none, until all that it
 // set going has come to rest.
 func (h *fakeHinter) pass(d time.Duration) {
-	h.mu.Lock() // what the test has read is read before what comes
+	h.mu.Lock()   // what the test has read is read before what comes
 	h.mu.Unlock() //nolint:staticcheck // an empty section orders the two
 	time.Sleep(d) //nolint:forbidigo // the bubble's clock, not the machine's
 	synctest.Wait()

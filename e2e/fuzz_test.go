@@ -39,7 +39,7 @@ func fuzz(t *testing.T, server string, duration time.Duration, config string) {
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, shortened(out))
-	require.Regexp(t, `Tested: \d\d`, string(out), "it has tried next to nothing")
+	require.Regexp(t, `Tested: [1-9]`, string(out), "it has tried nothing")
 }
 
 // shortened keeps lines short enough for a test's message: requests may be 10 kB long.

@@ -58,6 +58,7 @@ func withMarks(known, decided map[string]uint64) map[string]uint64 {
 	if marks == nil {
 		marks = map[string]uint64{}
 	}
+	//workflowcheck:ignore (the copy is the same in whatever order it is made)
 	maps.Copy(marks, decided)
 	return marks
 }

@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	}
-	return report.write(os.Stdout, settings.Out)
+	return publish(os.Stdout, settings.Out, report.page(), report)
 }
 
 // runMaintenance measures rounds beside maintenance; its page is one of its own.
@@ -72,5 +72,5 @@ func runMaintenance(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	return report.write(settings.Out)
+	return publish(os.Stdout, settings.Out, report.page(), report)
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -51,24 +48,6 @@ func (b *bench) measureMaintenance(ctx context.Context, s maintenanceSettings) (
 	}
 	r.FinishedAt, r.LoadAfter = time.Now().UTC(), loadAverage()
 	return r, nil
-}
-
-func (r *maintenanceReport) write(path string) error {
-	page := r.page()
-	if _, err := os.Stdout.WriteString(page); err != nil || path == "" {
-		return err
-	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".json", append(raw, '\n'), 0o644)
 }
 
 func (r *maintenanceReport) page() string {

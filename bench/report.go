@@ -32,16 +32,12 @@ type NotRun struct {
 
 func (r *Report) notRun(what, why string) { r.NotRun = append(r.NotRun, NotRun{what, why}) }
 
-// write prints the page, and leaves it in a file with the raw numbers beside it.
-func (r *Report) write(stdout io.Writer, path string) error {
-	page := r.page()
-	if _, err := io.WriteString(stdout, page); err != nil {
+// publish prints a page, and leaves it in a file with the raw numbers beside it.
+func publish(stdout io.Writer, path, page string, numbers any) error {
+	if _, err := io.WriteString(stdout, page); err != nil || path == "" {
 		return err
 	}
-	if path == "" {
-		return nil
-	}
-	raw, err := json.Marshal(r)
+	raw, err := json.Marshal(numbers)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func TestTheRawNumbersLieBesideThePage(t *testing.T) {
 	r := measured()
 	r.notRun("polling script", "no Python")
 	var stdout strings.Builder
-	require.NoError(t, r.write(&stdout, path))
+	require.NoError(t, publish(&stdout, path, r.page(), r))
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, stdout.String(), string(page))

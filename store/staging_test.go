@@ -112,7 +112,7 @@ func stagingRemove(t *testing.T, b *backend) {
 	mine := []string{put("round", 1), put("round", 2)}
 	theirs := put("round-2", 1)
 	if b.local { // a worker was killed while it wrote
-		torn := filepath.Join(b.dir, "_lancefleet/rounds/round/page-00003-1-5d7a.json#1")
+		torn := filepath.Join(b.dir, "_lancefleet/rounds/round/page-3-attempt-1-ABC.arrow#1")
 		require.NoError(t, os.WriteFile(torn, []byte("{"), 0o600))
 	}
 	b.put(t, "_lancefleet/rounds/round-2/notes.txt", "somebody's")

@@ -26,31 +26,7 @@ func (s *Staging) RemovePages(ctx context.Context, roundID string) (int, error) 
 	if !validRound.MatchString(roundID) {
 		return 0, &lance.Error{Class: lance.Invalid, Op: "remove pages", Message: fmt.Sprintf("%q is no id of a round", roundID)}
 	}
-	s.removeTorn(roundID)
 	return s.remove(ctx, path.Join(roundsFolder, roundID), func(lance.ObjectInfo) bool { return true })
-}
-
-// tornPage is a page that a killed worker was writing: the storage library writes
-// beside the name and renames, on local disk, and lists no such file.
-var tornPage = regexp.MustCompile(`^page-.*#[0-9]+$`)
-
-// removeTorn takes away what a worker that died left unfinished of a round's pages.
-// An attempt that is still at it, though its round is over, only fails.
-func (s *Staging) removeTorn(roundID string) {
-	if !isLocal(s.dataDir) {
-		return
-	}
-	folder, err := cleanURI(join(s.dataDir, path.Join(roundsFolder, roundID)))
-	if err != nil {
-		return
-	}
-	entries, _ := os.ReadDir(folder) // there may be none
-	for _, entry := range entries {
-		if entry.Type().IsRegular() && tornPage.MatchString(entry.Name()) {
-			_ = os.Remove(filepath.Join(folder, entry.Name()))
-		}
-	}
-	_ = os.Remove(folder) // stays while anything is in it
 }
 
 // Sweep removes what nobody needs: pages and hints older than a day, and listings older than
@@ -74,6 +50,7 @@ func (s *Staging) Sweep(ctx context.Context, keepListing string, now int64) (int
 
 // remove deletes those of our objects below a folder that are unwanted.
 func (s *Staging) remove(ctx context.Context, folder string, unwanted func(lance.ObjectInfo) bool) (int, error) {
+	s.removeTorn(folder, unwanted)
 	objects, err := s.writer.List(ctx, join(s.dataDir, folder), 0)
 	if err != nil {
 		return 0, fmt.Errorf("list %s: %w", folder, err)
@@ -95,6 +72,31 @@ func (s *Staging) remove(ctx context.Context, folder string, unwanted func(lance
 		s.removeEmptyFolders(some)
 	}
 	return removed, nil
+}
+
+// torn is the end of a name that a killed worker was writing: on local disk the
+// storage library writes beside the name and renames, and lists no such file.
+var torn = regexp.MustCompile(`#[0-9]+$`)
+
+// removeTorn takes away what was left unfinished of objects that are unwanted. An
+// attempt that is still at it only fails.
+func (s *Staging) removeTorn(folder string, unwanted func(lance.ObjectInfo) bool) {
+	root, err := cleanURI(join(s.dataDir, folder))
+	if err != nil || !isLocal(s.dataDir) {
+		return
+	}
+	_ = filepath.WalkDir(root, func(name string, entry os.DirEntry, err error) error {
+		whole := torn.ReplaceAllString(name, "")
+		if err != nil || whole == name || !entry.Type().IsRegular() {
+			return nil
+		}
+		info, err := entry.Info()
+		if err == nil && ours(whole) && unwanted(lance.ObjectInfo{URI: whole, Time: info.ModTime().UnixMilli()}) {
+			_ = os.Remove(name)
+			s.removeEmptyFolders([]string{whole})
+		}
+		return nil
+	})
 }
 
 // removeEmptyFolders takes away what a round leaves on local disk; buckets have no

@@ -268,7 +268,7 @@ func (s *Server) rescanOne(ctx context.Context, name, by string) (Rescanned, err
 		return Rescanned{}, uncertain("refreshing "+t.exp.String(), err)
 	}
 	if result.Version != nil {
-		m = s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.view.Version >= *result.Version })
+		m = s.untilLooked(ctx)
 	}
 	if why := result.Failed[t.exp.String()]; why != "" {
 		return Rescanned{}, s.refreshFailed(m, t, why)

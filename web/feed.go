@@ -43,6 +43,7 @@ type feed struct {
 	rename     chan struct{} // asks for a look at the sources now
 
 	mu      sync.Mutex
+	begun   uint64 // looks at storage
 	at      moment
 	changed chan struct{}    // closed and replaced at every renewal
 	over    map[string]int64 // runs that were seen to end, and when; Temporal's list lags behind that
@@ -57,7 +58,7 @@ type moment struct {
 	retiring        map[fleet.ID]bool // of these
 	scanning        []control.RunningRound
 	checkedAt       int64 // last successful look at storage, unix ms
-	lookedAt        int64 // when the look began that this is from
+	look            uint64 // the number of the newest look at storage that ended, well or not
 	storageProblem  string
 	schedule        *Schedule // nil until Temporal answered once
 	temporalProblem string
@@ -118,10 +119,10 @@ type look struct {
 func (f *feed) readStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	began := f.now().UnixMilli()
+	number := f.begin()
 	snap, err := f.snapshots.Latest(ctx)
 	if err != nil {
-		f.storageFailed("reading the fleet's table", err)
+		f.storageFailed(number, "reading the fleet's table", err)
 		return
 	}
 	before := f.moment()
@@ -131,7 +132,7 @@ func (f *feed) readStorage(ctx context.Context) {
 	}
 	doing, err := f.lookAround(ctx, &seen)
 	if err != nil {
-		f.storageFailed(doing, err)
+		f.storageFailed(number, doing, err)
 	}
 	now := f.now().UnixMilli()
 	v := before.view
@@ -140,7 +141,7 @@ func (f *feed) readStorage(ctx context.Context) {
 		v.doneLast = seen.doneLast
 	}
 	f.update(func(m *moment) {
-		m.view, m.rounds, m.lookedAt = v, seen.rounds, began
+		m.view, m.rounds, m.look = v, seen.rounds, number
 		if err == nil {
 			m.checkedAt, m.storageProblem = now, ""
 		}
@@ -190,9 +191,16 @@ func ledgerVersion(l *store.LedgerView) uint64 {
 	return l.Version
 }
 
-func (f *feed) storageFailed(doing string, err error) {
+func (f *feed) storageFailed(look uint64, doing string, err error) {
 	f.log.Warn("storage does not answer", "doing", doing, "error", err)
-	f.update(func(m *moment) { m.storageProblem = doing + ": " + sentence(err) })
+	f.update(func(m *moment) { m.look, m.storageProblem = look, doing+": "+sentence(err) })
+}
+
+func (f *feed) begin() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun++
+	return f.begun
 }
 
 func (f *feed) askTemporal(ctx context.Context) {
@@ -286,6 +294,15 @@ func (f *feed) await(ctx context.Context, ask chan struct{}, holds func(moment) 
 		case <-changed:
 		}
 	}
+}
+
+// lookAgain waits for a look at storage that begins after this call, so it sees
+// whatever was stored before. One that fails ends the waiting too.
+func (f *feed) lookAgain(ctx context.Context) moment {
+	f.mu.Lock()
+	before := f.begun
+	f.mu.Unlock()
+	return f.await(ctx, f.reload, func(m moment) bool { return m.look > before })
 }
 
 // asOf is when what is shown was true: the newest commit, or the end of the

@@ -251,12 +251,3 @@ func (s *Server) progress(ctx context.Context, workflowID, runID string) *workfl
 	}
 	return &p
 }
-
-// untilLooked looks at storage again, so that what is asked for after the answer
-// shows what the run did. Where storage does not answer, the answer goes out anyway.
-func (s *Server) untilLooked(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, longestShow)
-	defer cancel()
-	ended := s.now().UnixMilli()
-	s.feed.await(ctx, s.feed.reload, func(m moment) bool { return m.storageProblem != "" || m.lookedAt >= ended })
-}

@@ -96,8 +96,8 @@ func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, er
 		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
 	}
 	m := s.feed.moment()
-	if record.CommittedVersion != nil {
-		m = s.untilShown(ctx, *record.CommittedVersion)
+	if version := record.CommittedVersion; version == nil || m.view == nil || m.view.Version < *version {
+		m = s.untilLooked(ctx)
 	}
 	return &roundOutput{Status: http.StatusOK, Body: s.round(*record, m.interval())}, nil
 }
@@ -105,24 +105,16 @@ func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, er
 // longestShow bounds how long an answer waits for this server to show what it tells.
 const longestShow = 5 * time.Second
 
-// AwaitShown waits until the pages show a version of the table, or any if none is
-// named. Storage that does not answer holds up nothing.
-func (s *Server) AwaitShown(ctx context.Context, version *uint64) {
-	var least uint64
-	if version != nil {
-		least = *version
-	}
-	s.untilShown(ctx, least)
-}
+// AwaitShown waits until the pages show what is stored now. Storage that does not
+// answer holds up nothing.
+func (s *Server) AwaitShown(ctx context.Context) { s.untilLooked(ctx) }
 
-// untilShown looks at storage now, so that a list asked for after the answer has
-// what the round committed. Where storage does not answer, the answer goes out anyway.
-func (s *Server) untilShown(ctx context.Context, version uint64) moment {
+// untilLooked looks at storage again, so that what is asked for after the answer
+// shows what a run did. Where storage does not answer, the answer goes out anyway.
+func (s *Server) untilLooked(ctx context.Context) moment {
 	ctx, cancel := context.WithTimeout(ctx, longestShow)
 	defer cancel()
-	return s.feed.await(ctx, s.feed.reload, func(m moment) bool {
-		return m.storageProblem != "" || m.view != nil && m.view.Version >= version
-	})
+	return s.feed.lookAgain(ctx)
 }
 
 type rescanInput struct {

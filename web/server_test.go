@@ -54,9 +54,18 @@ func TestWhatAFinishedRoundCommittedIsShownOnceItIsTold(t *testing.T) {
 	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-1?wait_secs=30").Code)
 	require.EqualValues(t, 900, b.feed.moment().view.Version)
 
+	// A round that stored nothing new may end right after one that did.
+	b.store.set(func(f *fakeStore) { f.snapshot.Version = 901 })
+	b.temporal.record = &fleet.RoundRecord{RoundID: "run-2"}
+	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-2?wait_secs=30").Code)
+	require.EqualValues(t, 901, b.feed.moment().view.Version)
+	b.store.set(func(f *fakeStore) { f.snapshot.Version = 902 })
+	b.AwaitShown(t.Context())
+	require.EqualValues(t, 902, b.feed.moment().view.Version)
+
 	b.store.set(func(f *fakeStore) { f.err = unreadable() })
-	version = 901
-	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-2?wait_secs=30").Code, "storage that does not answer holds up nothing")
+	version = 903
+	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-3?wait_secs=30").Code, "storage that does not answer holds up nothing")
 }
 
 func TestServeEndsLongPollsWhenItsContextEnds(t *testing.T) {

@@ -104,10 +104,9 @@ func oneRound(ctx context.Context, steer *control.Control, pages *web.Server) er
 	if err != nil {
 		return err
 	}
-	record, err := steer.WaitRound(ctx, started)
-	if err != nil {
+	if _, err := steer.WaitRound(ctx, started); err != nil {
 		return err
 	}
-	pages.AwaitShown(ctx, record.CommittedVersion)
+	pages.AwaitShown(ctx)
 	return ctx.Err()
 }

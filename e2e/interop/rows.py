@@ -16,6 +16,7 @@ import sys
 import time
 
 import lance
+import pyarrow.ipc
 
 FLUSHES = 10
 
@@ -41,24 +42,28 @@ def write(uri):
             add({f"row-{n - 1}-0": f"updated-{n}"})  # over a row of the generation before
             add({f"row-{n}-3": f"written twice in generation {n}"})
         store.flush()
-    before = entries(uri)
-    add({f"late-{k}": "never flushed" for k in range(4)})
-    add({"row-3-1": "updated late", f"row-{FLUSHES - 1}-2": "updated late"})
+    late = {f"late-{k}": "never flushed" for k in range(4)}
+    updated = {"row-3-1": "updated late", f"row-{FLUSHES - 1}-2": "updated late"}
+    add(late)
+    add(updated)
     # In this version add may return while its entry is still being stored.
-    deadline = time.monotonic() + 30
-    while not stored(uri, before) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while not stored(uri) >= (late | updated).items():
+        assert time.monotonic() < deadline, "what was written last is not stored"
         time.sleep(0.01)
     json.dump(promised, sys.stdout)
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def entries(uri):
-    return set(glob.glob(f"{uri}/_mem_wal/*/wal/*.arrow"))
-
-
-def stored(uri, before):
-    return entries(uri) > before and not glob.glob(f"{uri}/_mem_wal/*/wal/*.tmp*")
+def stored(uri):
+    """Pairs of id and rollout id that stand in entries of the WAL."""
+    pairs = set()
+    for entry in glob.glob(f"{uri}/_mem_wal/*/wal/*.arrow"):
+        with pyarrow.ipc.open_stream(entry) as stream:
+            rows = stream.read_all()
+            pairs.update(zip(rows["id"].to_pylist(), rows["rollout_id"].to_pylist()))
+    return pairs
 
 
 def add(uri, name):

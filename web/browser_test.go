@@ -26,6 +26,7 @@ func site(t *testing.T, b *bench) string {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
+	b.lookNoMore()
 	go func() { served <- b.Serve(ctx, l) }()
 	t.Cleanup(func() { cancel(); require.NoError(t, <-served) })
 	return "http://" + l.Addr().String()

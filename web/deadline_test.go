@@ -165,6 +165,7 @@ func TestStoppingFinishesWhatWasBegunAndCutsWhatHangs(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served, status := make(chan error, 1), make(chan int, 1)
+	b.lookNoMore()
 	go func() { served <- b.Serve(ctx, l) }()
 	go func() {
 		answer, err := http.Get("http://" + l.Addr().String() + "/api/v1/experiments/run-1/verify")

@@ -347,8 +347,9 @@ func unreadable() error {
 // bench is a Server over fakes.
 type bench struct {
 	*Server
-	store    *fakeStore
-	temporal *fakeTemporal
+	store      *fakeStore
+	temporal   *fakeTemporal
+	lookNoMore func() // what Run does takes its place
 }
 
 type option func(*Config, *parts)
@@ -372,7 +373,26 @@ func newBench(t testing.TB, store *fakeStore, options ...option) *bench {
 	require.NoError(t, err)
 	b := &bench{Server: s, store: store, temporal: tempo}
 	b.renew(t)
+	b.lookWhenAsked(t)
 	return b
+}
+
+// lookWhenAsked looks at storage for whoever waits for it, and never by itself.
+func (b *bench) lookWhenAsked(t testing.TB) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-b.feed.reload:
+				b.feed.readStorage(ctx)
+			}
+		}
+	})
+	b.lookNoMore = func() { cancel(); done.Wait() }
+	t.Cleanup(b.lookNoMore)
 }
 
 // renew does once what Run does all the time.

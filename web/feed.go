@@ -57,7 +57,7 @@ type moment struct {
 	running         []control.Running // maintenance, as Temporal lists it; by id
 	retiring        map[fleet.ID]bool // of these
 	scanning        []control.RunningRound
-	checkedAt       int64 // last successful look at storage, unix ms
+	checkedAt       int64  // last successful look at storage, unix ms
 	look            uint64 // the number of the newest look at storage that ended, well or not
 	storageProblem  string
 	schedule        *Schedule // nil until Temporal answered once

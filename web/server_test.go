@@ -23,6 +23,7 @@ func newRunning(t testing.TB, b *bench) (context.Context, func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
+	b.lookNoMore()
 	done.Go(func() { b.Run(ctx) })
 	return ctx, func() { cancel(); done.Wait() }
 }
@@ -75,6 +76,7 @@ func TestServeEndsLongPollsWhenItsContextEnds(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
+	b.lookNoMore()
 	go func() { served <- b.Serve(ctx, l) }()
 	polled := make(chan error, 1)
 	go func() {

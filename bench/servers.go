@@ -48,7 +48,7 @@ func startProxy(ctx context.Context, b *bench, upstream string, latencyMS int) (
 	if err != nil {
 		return nil, err
 	}
-	process, err := startProgram("toxiproxy", filepath.Join(b.dir, "toxiproxy.log"), nil, b.tools.toxiproxy,
+	process, err := startProgram("toxiproxy", filepath.Join(b.dir, "toxiproxy.log"), []string{"GOGC=400"}, b.tools.toxiproxy,
 		"-host", "127.0.0.1", "-port", strconv.Itoa(control))
 	if err != nil {
 		return nil, err

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
 
+	"lancefleet/store"
 	"lancefleet/workflows"
 )
 
@@ -32,14 +34,32 @@ func (a *Scan) begin(ctx context.Context, args workflows.ScanArgs) (workflows.Ro
 		IntervalSecs: args.IntervalSecs,
 	}
 	before := a.requests(ctx)
+	var listing store.Listing
+	group, reading := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.number(reading, &round) })
+	group.Go(func() (err error) {
+		listing, err = a.list(reading, &round)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return round, err
+	}
+	a.takeHints(ctx, &round, listing, args.PageSize)
+	a.sweep(ctx, round)
+	round.Observed = a.spent(ctx, before)
+	return round, nil
+}
+
+// list pins `_stats` and what the sources name.
+func (a *Scan) list(ctx context.Context, round *workflows.Round) (store.Listing, error) {
 	snapshot, err := a.Stats.Latest(ctx)
 	if err != nil {
-		return round, fmt.Errorf("read _stats: %w", err)
+		return store.Listing{}, fmt.Errorf("read _stats: %w", err)
 	}
 	round.StatsVersion = snapshot.Version
 	listing, err := a.Sources.ListKnowing(ctx, snapshot.Rows)
 	if err != nil {
-		return round, fmt.Errorf("list experiments: %w", err)
+		return listing, fmt.Errorf("list experiments: %w", err)
 	}
 	for _, p := range listing.Problems {
 		a.Log.WarnContext(ctx, "a source names what can't be used", "name", p.Name, "why", p.Why)
@@ -47,15 +67,9 @@ func (a *Scan) begin(ctx context.Context, args workflows.ScanArgs) (workflows.Ro
 	a.Metrics.SourceProblems(len(listing.Problems))
 	round.Experiments = len(listing.Experiments)
 	if round.Listing, err = a.Staging.PutListing(ctx, listing); err != nil {
-		return round, fmt.Errorf("stage the listing: %w", err)
+		return listing, fmt.Errorf("stage the listing: %w", err)
 	}
-	if err := a.number(ctx, &round); err != nil {
-		return round, err
-	}
-	a.takeHints(ctx, &round, listing, args.PageSize)
-	a.sweep(ctx, round)
-	round.Observed = a.spent(ctx, before)
-	return round, nil
+	return listing, nil
 }
 
 // number continues the count of rounds, which staggers deep probes. Two rounds that

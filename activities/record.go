@@ -4,28 +4,50 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"lancefleet/fleet"
 )
 
 // RecordRound writes the round's row of `_rounds`, journals who asked for it if
-// somebody did, and removes the pages that the round staged.
+// somebody did, and removes the pages that the round staged: side by side, as on
+// object storage each takes a dozen requests in a row.
 func (a *Scan) RecordRound(ctx context.Context, r fleet.RoundRecord) error {
 	return a.attempt(ctx, func(ctx context.Context, _ *lease) error {
-		if err := a.Rounds.Append(ctx, r); err != nil {
-			return fmt.Errorf("append round %d to _rounds: %w", r.Number, err)
-		}
-		if r.By != "" {
-			if err := a.Journal.Append(ctx, roundEntry(r)); err != nil {
-				return fmt.Errorf("journal round %d: %w", r.Number, err)
+		var all errgroup.Group // without its context: each does its part whatever becomes of the others
+		all.Go(func() error {
+			if err := a.Rounds.Append(ctx, r); err != nil {
+				return fmt.Errorf("append round %d to _rounds: %w", r.Number, err)
 			}
-		}
-		a.sample(ctx, r)
-		if _, err := a.Staging.RemovePages(ctx, r.RoundID); err != nil {
-			a.Log.WarnContext(ctx, "remove staged pages", "round", r.RoundID, "error", err) // the next sweep finds them
+			return nil
+		})
+		all.Go(func() error { return a.journalRound(ctx, r) })
+		all.Go(func() error {
+			a.sample(ctx, r)
+			return nil
+		})
+		all.Go(func() error {
+			if _, err := a.Staging.RemovePages(ctx, r.RoundID); err != nil {
+				a.Log.WarnContext(ctx, "remove staged pages", "round", r.RoundID, "error", err) // the next sweep finds them
+			}
+			return nil
+		})
+		if err := all.Wait(); err != nil {
+			return err
 		}
 		a.Metrics.RoundFinished(r)
 		return nil
 	})
+}
+
+func (a *Scan) journalRound(ctx context.Context, r fleet.RoundRecord) error {
+	if r.By == "" {
+		return nil
+	}
+	if err := a.Journal.Append(ctx, roundEntry(r)); err != nil {
+		return fmt.Errorf("journal round %d: %w", r.Number, err)
+	}
+	return nil
 }
 
 // sample keeps the numbers of what the round observed, for charts. A gap in a chart

@@ -148,29 +148,55 @@ func (f *feed) readStorage(ctx context.Context) {
 	})
 }
 
-// lookAround reads what belongs to the fleet's table.
+// lookAround reads what belongs to the fleet's table, side by side. What could not be
+// read stays as it was.
 func (f *feed) lookAround(ctx context.Context, seen *look) (doing string, err error) {
-	recent, err := f.rounds.Latest(ctx, keptRounds)
-	if err != nil {
-		return "reading the rounds", err
+	parts := []struct {
+		doing string
+		read  func() error
+	}{
+		{"reading the rounds", func() error { return keep(&seen.rounds)(f.rounds.Latest(ctx, keptRounds)) }},
+		{"reading the ledger", func() error { return keep(&seen.ledger)(f.ledger.Latest(ctx)) }},
+		{"reading the journal", func() error { return f.readJournal(ctx, seen) }},
 	}
-	seen.rounds = recent
-	entries, err := f.ledger.Latest(ctx)
-	if err != nil {
-		return "reading the ledger", err
+	errs := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() { errs[i] = parts[i].read() })
 	}
-	seen.ledger = entries
-	last, err := f.journal.Latest(ctx, 1)
-	if err == nil {
-		seen.histories, err = f.journal.History(ctx)
-	}
-	if err != nil {
-		return "reading the journal", err
-	}
-	if seen.doneLast = ""; len(last) > 0 {
-		seen.doneLast = last[0].ID
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return parts[i].doing, err
+		}
 	}
 	return "", nil
+}
+
+func (f *feed) readJournal(ctx context.Context, seen *look) error {
+	last, err := f.journal.Latest(ctx, 1)
+	if err != nil {
+		return err
+	}
+	histories, err := f.journal.History(ctx)
+	if err != nil {
+		return err
+	}
+	seen.histories, seen.doneLast = histories, ""
+	if len(last) > 0 {
+		seen.doneLast = last[0].ID
+	}
+	return nil
+}
+
+// keep stores what was read, unless it could not be.
+func keep[T any](into *T) func(T, error) error {
+	return func(read T, err error) error {
+		if err == nil {
+			*into = read
+		}
+		return err
+	}
 }
 
 // differs says whether a view shows something else than was seen now. Decisions

@@ -52,7 +52,7 @@ func (b *bench) measureMaintenance(ctx context.Context, s maintenanceSettings) (
 
 func (r *maintenanceReport) page() string {
 	var p strings.Builder
-	fmt.Fprintf(&p, "# Benchmarks of maintenance\n\nWritten by `./task bench:maintenance` (%s). Raw numbers: [benchmarks-maintenance.json](benchmarks-maintenance.json).\n\n", r.StartedAt.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(&p, "# Benchmarks of maintenance\n\nWritten by `./task bench:maintenance` (%s).\n\n", r.StartedAt.Format("2006-01-02 15:04 UTC"))
 	(&Report{Machine: r.Machine, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter}).pageMachine(&p)
 	if r.Retired != nil {
 		r.Retired.page(&p)

@@ -10,7 +10,7 @@ import (
 // page is the report for people: Markdown whose tables line up as plain text too.
 func (r *Report) page() string {
 	var p strings.Builder
-	fmt.Fprintf(&p, "# Benchmarks\n\nWritten by `./task bench` (%s). Raw numbers: [benchmarks.json](benchmarks.json).\n\n", r.StartedAt.Format("2006-01-02 15:04 UTC"))
+	fmt.Fprintf(&p, "# Benchmarks\n\nWritten by `./task bench` (%s).\n\n", r.StartedAt.Format("2006-01-02 15:04 UTC"))
 	r.pageMachine(&p)
 	p.WriteString("## Aims\n")
 	aims := table{{"aim", "measured", ""}}
@@ -121,6 +121,9 @@ func (r *Report) pageRemote(p *strings.Builder) {
 	rows.write(p)
 	c, rounds := remote.Counted, len(remote.Unchanged)
 	each := float64(max(1, rounds*n))
+	if remote.Bare > 0 {
+		fmt.Fprintf(p, "As many HEAD requests as an unchanged round makes, sent by a client that does nothing else and refused by the server without a look at storage, take %.2f s through the same proxy: less than that no round can take on this machine.\n\n", remote.Bare)
+	}
 	fmt.Fprintf(p, "Counted at the server over %d unchanged rounds, with everything that our own tables and the web server asked: %.2f requests per experiment and round (%.2f HEAD, %.2f LIST, %.2f GET, %.2f PUT).\n\n",
 		rounds, float64(c.Total())/each, float64(c.Head)/each, float64(c.List)/each, float64(c.Get)/each, float64(c.Put)/each)
 }

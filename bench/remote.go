@@ -19,6 +19,7 @@ type Remote struct {
 	First       Round           `json:"first"`
 	Unchanged   []Round         `json:"unchanged"`
 	Counted     s3test.Requests `json:"counted"` // in all unchanged rounds, by the server's log: those of web and of our own tables too
+	Bare        float64         `json:"bare"`    // seconds of as many requests as an unchanged round makes, sent by a client that does nothing else
 	Changed     []Round         `json:"changed"`
 	Polls       []Poll          `json:"polls"` // empty = not run
 }
@@ -104,6 +105,10 @@ func (r *remoteRun) run(ctx context.Context) (err error) {
 	}
 	r.out.Counted = after.Since(before)
 	r.bench.say("s3: unchanged, median %.2f s", median(secondsOf(r.out.Unchanged)))
+	if r.out.Bare, err = bare(ctx, r.endpoint, int(requestsEach(r.out.Unchanged, 1))); err != nil {
+		return err
+	}
+	r.bench.say("s3: as many bare requests %.2f s", r.out.Bare)
 	if r.out.Changed, err = several(ctx, r.rounds(), g.touched); err != nil {
 		return err
 	}

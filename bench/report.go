@@ -44,10 +44,12 @@ func publish(stdout io.Writer, path, page string, numbers any) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+	beside := strings.TrimSuffix(path, filepath.Ext(path)) + ".json"
+	page += fmt.Sprintf("\nRaw numbers: [%[1]s](%[1]s).\n", filepath.Base(beside))
 	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(strings.TrimSuffix(path, filepath.Ext(path))+".json", append(raw, '\n'), 0o644)
+	return os.WriteFile(beside, append(raw, '\n'), 0o644)
 }
 
 // Aim is what a run is held against.

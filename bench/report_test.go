@@ -104,7 +104,7 @@ func TestTheRawNumbersLieBesideThePage(t *testing.T) {
 	require.NoError(t, publish(&stdout, path, r.page(), r))
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, stdout.String(), string(page))
+	require.Equal(t, stdout.String()+"\nRaw numbers: [page.json](page.json).\n", string(page))
 	require.Contains(t, string(page), "Not run: polling script: no Python")
 	raw, err := os.ReadFile(strings.TrimSuffix(path, ".md") + ".json")
 	require.NoError(t, err)

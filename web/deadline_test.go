@@ -116,7 +116,7 @@ func TestAnswersThatDidNotChangeAreNotSentTwice(t *testing.T) {
 		first := b.get(path)
 		tag := first.Header().Get("Etag")
 		require.Regexp(t, `^W/"1-`, tag, path)
-		for _, header := range []string{tag, strings.TrimPrefix(tag, "W/"), `"x", ` + tag, "*"} {
+		for _, header := range []string{tag, strings.TrimPrefix(tag, "W/"), `"x", ` + tag} {
 			again := b.do("GET", path, "", "If-None-Match", header)
 			require.Equal(t, 304, again.Code, path)
 			require.Equal(t, tag, again.Header().Get("Etag"))
@@ -124,6 +124,7 @@ func TestAnswersThatDidNotChangeAreNotSentTwice(t *testing.T) {
 		}
 		require.Equal(t, 200, b.do("GET", path, "", "If-None-Match", `W/"1-0"`).Code)
 	}
+	require.Equal(t, 422, b.do("GET", "/api/v1/plan?limit=much", "", "If-None-Match", "*").Code, "a bad request is told as one")
 	plan, one := b.get("/api/v1/plan").Header().Get("Etag"), b.get("/api/v1/experiments/run-1").Header().Get("Etag")
 	require.Equal(t, 200, b.do("GET", "/api/v1/experiments/rollout:run-1", "", "If-None-Match", one).Code, "the tag of another address")
 	b.temporal.setPaused(true, "ada", "why")

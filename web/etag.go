@@ -49,7 +49,9 @@ func (s *Server) unchanged(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		tag := m.tagOf(r.URL.RequestURI(), s.now().UnixMilli())
-		if matches(r.Header.Get("If-None-Match"), tag) {
+		// A tag of this address was given with an answer, so the request is a good one;
+		// `*` says nothing of it, and is not looked at here.
+		if have := r.Header.Get("If-None-Match"); strings.TrimSpace(have) != "*" && matches(have, tag) {
 			c.Response().Header().Set("Etag", tag)
 			return c.NoContent(http.StatusNotModified)
 		}

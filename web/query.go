@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -163,18 +164,22 @@ func words(values []string) []string {
 	return out
 }
 
-// number clamps what is too large for an int instead of refusing it.
+// number clamps what is too large for an int32 instead of refusing it.
 func number(in url.Values, name string, unset int, miss complain) int {
 	v := in.Get(name)
 	if v == "" {
 		return unset
 	}
-	n, err := strconv.ParseInt(v, 10, 32)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		miss(name, v, quoted(v)+" has more than 64 bits")
+		return unset
+	case err != nil:
 		miss(name, v, quoted(v)+" is not a whole number")
 		return unset
 	}
-	return int(n)
+	return int(min(max(n, math.MinInt32), math.MaxInt32))
 }
 
 // order is the word for the URL and the JSON.

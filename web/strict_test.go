@@ -102,6 +102,7 @@ func TestMistakesInABodyAreNamedInOurWords(t *testing.T) {
 	for query, says := range map[string]string{
 		"/experiments/run-1?fresh=perhaps": `fresh: "perhaps" is neither true nor false`, "/rounds?limit=many": `limit: "many" is not a whole number`,
 		"/rounds/a/b?wait_secs=1.5": `wait_secs: "1.5" is not a whole number`, "/experiments?limit=99999999999999999999": `limit`,
+		"/experiments?offset=9223372036854775808": `offset: "9223372036854775808" has more than 64 bits`,
 	} {
 		requireError(t, b.get("/api/v1"+query), 422, says)
 	}

@@ -23,7 +23,7 @@ type FairPart struct {
 
 // Minute is what was done in one of them.
 type Minute struct {
-	Merged    int     `json:"merged"`    // experiments whose merge ended
+	Merged    int     `json:"merged"`    // experiments that rounds saw with nothing pending any more
 	Fragments int64   `json:"fragments"` // of the one table, at its end
 	RoundMax  float64 `json:"round_max"` // seconds, the longest round that ended in it
 	Rounds    int     `json:"rounds"`
@@ -53,16 +53,17 @@ func (b *bench) fair(ctx context.Context, s maintenanceSettings) (*FairPart, err
 	if err := g.serve(ctx, "SCAN_INTERVAL="+busyEvery, "MAINTENANCE=on", "SOURCES=registry,folder"); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
+	begun, total := time.Now(), 0
 	for i := range s.Minutes {
 		if err := wait(ctx, time.Until(begun.Add(time.Duration(i+1)*time.Minute))); err != nil {
 			return nil, err
 		}
-		m, err := g.minute(ctx, begun.Add(time.Duration(i)*time.Minute), wide)
+		m, err := g.minute(ctx, begun.Add(time.Duration(i)*time.Minute), total, wide)
 		if err != nil {
 			return nil, err
 		}
 		b.say("minute %d: %d merged, %d fragments, longest round %.2f s", i+1, m.Merged, m.Fragments, m.RoundMax)
+		total += m.Merged
 		part.Minutes = append(part.Minutes, m)
 	}
 	return part, nil
@@ -82,20 +83,29 @@ func (g *ground) widest(ctx context.Context) (fleet.Experiment, error) {
 	return fleet.Experiment{}, fmt.Errorf("no table among %d experiments of %s", len(listing.Experiments), g.dataDir)
 }
 
-// minute reads what the journal and the table say of the minute from begun on.
-func (g *ground) minute(ctx context.Context, begun time.Time, wide fleet.Experiment) (Minute, error) {
+// merged counts the experiments of `_stats` that have nothing pending. The runs that
+// merged them go on until readers' grace is over.
+func (g *ground) merged(ctx context.Context, wide fleet.Experiment) (n int, err error) {
+	stats, err := store.NewStats(g.engine.Reader, g.dataDir).Latest(ctx)
+	for _, row := range stats.Rows {
+		if row.Known && row.PendingWAL == 0 && row.ID != wide.ID {
+			n++
+		}
+	}
+	return n, err
+}
+
+// minute reads what `_stats` and the table say of the minute from begun on; before are
+// those merged until then.
+func (g *ground) minute(ctx context.Context, begun time.Time, before int, wide fleet.Experiment) (Minute, error) {
 	var m Minute
 	until := begun.Add(time.Minute).UnixMilli()
 	in := func(at int64) bool { return at >= begun.UnixMilli() && at < until }
-	actions, err := store.NewJournal(g.engine.Reader, g.dataDir).Latest(ctx, 100_000)
+	merged, err := g.merged(ctx, wide)
 	if err != nil {
 		return m, err
 	}
-	for _, a := range actions {
-		if in(a.At) && (a.Kind == fleet.ActMergeWAL || a.Kind == fleet.ActOptimize) && a.Outcome == fleet.OutcomeDone && a.Target != wide.ID.String() {
-			m.Merged++
-		}
-	}
+	m.Merged = merged - before
 	if m.Rounds, m.RoundMax, err = g.roundsIn(ctx, in); err != nil {
 		return m, err
 	}
@@ -124,7 +134,7 @@ func (g *ground) roundsIn(ctx context.Context, in func(int64) bool) (n int, long
 func (f *FairPart) page(p *strings.Builder) {
 	fmt.Fprintf(p, "## Merges beside one large compaction\nLocal disk, a round every %s, budgets and slots as they are by default. %s experiments with %d pending generations each, and one table of %s fragments.\n\n",
 		busyEvery, thousands(f.Candidates), waiting, thousands(f.Fragments))
-	rows := table{{"minute", "merges done", "fragments left in the table", "rounds", "longest round"}}
+	rows := table{{"minute", "merged", "fragments left in the table", "rounds", "longest round"}}
 	for i, m := range f.Minutes {
 		rows = append(rows, []string{
 			strconv.Itoa(i + 1), thousands(m.Merged), thousands(int(m.Fragments)), strconv.Itoa(m.Rounds), fmt.Sprintf("%.2f s", m.RoundMax),

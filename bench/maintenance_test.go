@@ -32,7 +32,7 @@ func TestThePageOfMaintenanceSaysWhatWasMeasured(t *testing.T) {
 	page := r.page()
 	for _, said := range []string{
 		"A slice is 2500 experiments here", "would cost 186,000 requests", "| 1,000 hot, 30,000 retired | 0.70",
-		"| 1      | 41          | 19,000", "`_stats` got 5 versions in 5 rounds",
+		"| 1      | 41     | 19,000", "`_stats` got 5 versions in 5 rounds",
 	} {
 		assert.Contains(t, page, said)
 	}

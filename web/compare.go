@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// interval of numbers, both ends in it.
+// span64 is a range of numbers, both ends in it.
 type span64 struct{ from, to int64 }
 
 func (s span64) has(n int64) bool { return s.from <= n && n <= s.to }
@@ -134,6 +134,20 @@ func (t *term) compileTime(q *qualifier, value string) *Mistake {
 	return nil
 }
 
+// compileThan reads Gmail's words for the last write: of two ages the larger is the
+// older one, of two dates the earlier.
+func (t *term) compileThan() *Mistake {
+	older := t.key == olderThan
+	if _, notAge := readAge(t.value); notAge != nil {
+		older = !older
+	}
+	sign := "<"
+	if older {
+		sign = ">"
+	}
+	return t.compileTime(qualifiers["last-write"], sign+t.value)
+}
+
 // readTimes answers milliseconds: of age if aged, else since 1970.
 func readTimes(value string) (within span64, aged bool, err error) {
 	_, bare := comparison(value)
@@ -183,8 +197,9 @@ var ages = map[string]time.Duration{
 }
 
 func readAge(s string) (int64, error) {
-	digits := strings.TrimRight(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz ")
-	unit, ok := ages[strings.TrimSpace(strings.ToLower(s[len(digits):]))]
+	lower := strings.ToLower(s) // of another length, perhaps
+	digits := strings.TrimRight(lower, "abcdefghijklmnopqrstuvwxyz ")
+	unit, ok := ages[strings.TrimSpace(lower[len(digits):])]
 	n, err := strconv.ParseFloat(digits, 64)
 	if err != nil || !ok || n < 0 || n > 1e6 {
 		return 0, fmt.Errorf("%s is not an age: s, min, h, d, w, mo and y are allowed", quoted(s))

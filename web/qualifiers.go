@@ -160,8 +160,7 @@ func (t *term) compile() *Mistake {
 	case "is":
 		return t.compileIs()
 	case olderThan, newerThan:
-		sign := map[string]string{olderThan: ">", newerThan: "<"}[t.key]
-		return t.compileTime(qualifiers["last-write"], sign+t.value)
+		return t.compileThan()
 	}
 	q := qualifiers[t.key]
 	switch {

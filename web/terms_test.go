@@ -84,6 +84,9 @@ func TestTermsFindWhatTheySay(t *testing.T) {
 		"rows:12k lost":              {"generic:lost"},
 		"last-write:<1h":             {"rollout:gsm8k-grpo"},
 		"newer_than:1h":              {"rollout:gsm8k-grpo"},
+		"newer-than:2026-11-29":      {"rollout:gsm8k-grpo"},
+		"older-than:2026-11-29":      {"rollout:gsm8k-ppo", "generic:lost", "generic:sick"},
+		"older-than:1d":              {"rollout:gsm8k-ppo", "generic:lost", "generic:sick"},
 		"last-write:>7d":             {},
 		"last-write:1d..4d sick":     {"generic:sick"},
 		"last-write:never":           {"table:failing-by-name", "table:new"},
@@ -115,6 +118,8 @@ func TestAMistakeIsPointedAtWhereItStands(t *testing.T) {
 		"a state:gone":      {At: 2, Length: 10, Word: "state:gone", Message: "allowed: hot, retiring, retired"},
 		"  last-write:7d":   {At: 0, Length: 13, Word: "last-write:7d", Message: "younger is <7d"},
 		"last-write:<2026":  {At: 0, Length: 16, Word: "last-write:<2026", Message: "neither an age nor a date"},
+		"last-write:<Ⱥ":     {At: 0, Length: 13, Word: "last-write:<Ⱥ", Message: "neither an age nor a date"}, // longer in lower case
+		"older-than:never":  {At: 0, Length: 16, Word: "older-than:never", Message: "neither an age nor a date"},
 		`"open`:             {At: 0, Length: 5, Word: `"open`, Message: "a quote is not closed"},
 		"x failing:yes":     {At: 2, Length: 11, Word: "failing:yes", Message: "stands alone"},
 		"x pending:":        {At: 2, Length: 8, Word: "pending:", Message: "nothing stands behind the colon"},
@@ -180,7 +185,7 @@ func TestAnyWordIsALiteralPartOfTheNameAsAParameter(t *testing.T) {
 func TestNoTextMakesTheParserFail(t *testing.T) {
 	b := newBench(t, termFleet())
 	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"pending", ":", ">=", "..", "-", `"`, `\`, "1", "GiB", "7d", "state", "é", " ", "*", "<", "last-write", "2026-11-01", ","}), 0, 12).Draw(t, "parts")
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{"pending", ":", ">=", "..", "-", `"`, `\`, "1", "GiB", "7d", "state", "é", "Ⱥ", "newer-than", " ", "*", "<", "last-write", "2026-11-01", ","}), 0, 12).Draw(t, "parts")
 		text := strings.Join(parts, "")
 		if code := b.get("/api/v1/experiments?q=" + url.QueryEscape(text)).Code; code != 200 && code != 422 {
 			t.Fatalf("%q is answered with %d", text, code)

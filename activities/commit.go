@@ -39,12 +39,13 @@ func (a *Scan) CommitRound(ctx context.Context, in workflows.CommitInput) (workf
 
 // roundCommit is one attempt at committing one round.
 type roundCommit struct {
-	scan   *Scan
-	in     workflows.CommitInput
-	lease  *lease
-	merge  fleet.MergeInput
-	rows   []fleet.Row // of `_stats` when it ended
-	result workflows.CommitResult
+	scan     *Scan
+	in       workflows.CommitInput
+	lease    *lease
+	merge    fleet.MergeInput
+	gathered bool        // merge is known: no earlier attempt's commit was found
+	rows     []fleet.Row // of `_stats` when it ended
+	result   workflows.CommitResult
 }
 
 func (c *roundCommit) run(ctx context.Context) error {
@@ -80,10 +81,10 @@ func (c *roundCommit) commit(ctx context.Context) error {
 func (c *roundCommit) giveBack(ctx context.Context) (err error) {
 	run := run{id: c.in.Round.ID, workflow: activity.GetInfo(ctx).WorkflowExecution.ID}
 	c.result.Returned, err = c.scan.giveBack(ctx, c.rows, run, func(fleet.ID) string { return "written since it was retired" })
-	if err != nil || c.merge.Listed == nil { // an earlier attempt's commit landed: the next round will see
+	if err != nil || !c.gathered { // an earlier attempt's commit landed: the next round will see
 		return err
 	}
-	return c.scan.forgetMissing(ctx, c.merge.Listed, run)
+	return c.scan.markMissing(ctx, c.merge.Listed, c.in.Round.StartedAt, run)
 }
 
 // landed looks for a commit of this round by an earlier attempt. Merging once more
@@ -134,6 +135,7 @@ func (c *roundCommit) gather(ctx context.Context) error {
 		RoundStarted: c.in.Round.StartedAt,
 		Freshness:    c.scan.Config.Freshness,
 	}
+	c.gathered = true
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -200,57 +199,30 @@ func (a *Scan) giveBack(ctx context.Context, rows []fleet.Row, run run, why func
 	return len(entries), nil
 }
 
-// forgetMissing takes out of the ledger what the sources have not named in two rounds
-// running that this process committed. Dropping an entry harms nothing: should the
-// experiment be there after all, it is observed again and retires again.
-func (a *Scan) forgetMissing(ctx context.Context, listed []fleet.Experiment, run run) error {
+// markMissing notes in the ledger which retired experiments the round's sources did
+// not name. What a later round misses too is gone, as a row of `_stats` would be; and
+// should it be there after all, it is observed again and retires again. An entry whose
+// evidence is lost can't be noted: the ledger takes none without.
+func (a *Scan) markMissing(ctx context.Context, listed []fleet.Experiment, roundStarted int64, run run) error {
 	ledger, err := a.Ledger.Latest(ctx)
 	if err != nil {
 		return fmt.Errorf("read _retired: %w", err)
 	}
-	named := make(map[fleet.ID]bool, len(listed))
-	for _, exp := range listed {
-		named[exp.ID] = true
-	}
-	var gone []fleet.LedgerEntry
-	for _, id := range a.missing.twice(ledger.Retired(), named) {
-		entry := ledger.Get(id).Return(0, a.nowMS())
-		entry.RunID, entry.WorkflowID, entry.Why = run.id, run.workflow, "its source does not name it any more"
-		gone = append(gone, entry)
-	}
-	if len(gone) == 0 {
+	noted := slices.DeleteFunc(fleet.Unnamed(ledger.Entries, listed, roundStarted, a.nowMS()), func(e fleet.LedgerEntry) bool {
+		return e.Evidence.Fingerprint.IsZero() || !e.Evidence.Clean()
+	})
+	if len(noted) == 0 {
 		return nil
 	}
-	if err := a.Ledger.Append(ctx, gone...); err != nil {
-		return fmt.Errorf("take %d experiments that no source names out of _retired: %w", len(gone), err)
-	}
-	return nil
-}
-
-// missing are the retired experiments that the round before did not name.
-type missing struct {
-	mu     sync.Mutex
-	before map[fleet.ID]bool
-}
-
-// twice returns those that are missing again, and remembers those that are missing
-// now.
-func (m *missing) twice(retired map[fleet.ID]int64, named map[fleet.ID]bool) []fleet.ID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := map[fleet.ID]bool{}
-	var again []fleet.ID
-	for id := range retired {
-		switch {
-		case named[id]:
-		case m.before[id]:
-			again = append(again, id)
-		default:
-			now[id] = true
+	for i := range noted {
+		if noted[i].RunID = run.id; !noted[i].Retired() {
+			noted[i].By, noted[i].WorkflowID = run.by, run.workflow
 		}
 	}
-	m.before = now
-	return again
+	if err := a.Ledger.Append(ctx, noted...); err != nil {
+		return fmt.Errorf("note in _retired which of %d experiments are named: %w", len(noted), err)
+	}
+	return nil
 }
 
 // run is who does something to the ledger.

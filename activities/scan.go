@@ -32,8 +32,6 @@ type Scan struct {
 	Config  Config
 	Now     func() time.Time
 	Log     *slog.Logger
-
-	missing missing
 }
 
 // Config bounds the work of one activity. Validated by package worker.

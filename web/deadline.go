@@ -38,6 +38,7 @@ var deadlines = map[string]time.Duration{
 	"POST /api/v1/experiments/:name/retire":        fromEnd,
 	"POST /api/v1/experiments/:name/optimize":      fromEnd,
 	"POST /api/v1/experiments/:name/seal":          fromEnd,
+	"POST /api/v1/experiments/:name/accept":        fromEnd,
 	"GET /api/v1/experiments/:name/plan":           fromEnd,
 	"GET /api/v1/experiments/:name/verify":         fromEnd,
 	"GET /api/v1/rounds/:workflow_id/:run_id":      fromAWorker,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,18 @@ func TestDeadlinesAreOfRoutesThatExist(t *testing.T) {
 		require.Contains(t, b.access, route)
 		require.Less(t, deadline+lastWords, writeTimeout, "an answer must be able to leave")
 	}
+}
+
+func TestDryRunsHaveTheirTime(t *testing.T) {
+	b := guarded(t)
+	dry := 0
+	for route, p := range b.strict {
+		if strings.Contains(route, "/:name/") && slices.Contains(p.names, "dry_run") {
+			dry++
+			require.Greater(t, deadlineOf(route), closeLookTimeout, route)
+		}
+	}
+	require.Equal(t, 4, dry, "retire, optimize, seal, accept")
 }
 
 func soon(string) time.Duration { return 20 * time.Millisecond }

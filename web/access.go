@@ -26,7 +26,11 @@ type Authorise func(r *http.Request, a Access) error
 func (s *Server) guard(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		access, ok := s.access[c.Request().Method+" "+c.Path()]
-		if !ok {
+		switch {
+		case ok:
+		case c.Path() == "":
+			access = Read // there is nothing: whoever may look is told so
+		default:
 			access = Operate
 		}
 		who := callerOf(c.Request().Context())

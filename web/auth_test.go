@@ -337,3 +337,13 @@ func TestOnlyTrustedProxiesSayWhomTheySpeakFor(t *testing.T) {
 	c.TrustedProxies = []string{"proxy.example"}
 	require.ErrorContains(t, c.Validate(), "trusted proxies")
 }
+
+func TestWhoMayOnlyLookIsToldThatThereIsNothing(t *testing.T) {
+	b := guarded(t, withTokens)
+	for _, path := range []string{"/nothing", "/api/v1/nothing", "/experiments"} {
+		require.Equal(t, 404, b.do("GET", path, "", bearer(lookSecret)...).Code, path)
+		require.Equal(t, 401, b.do("GET", path, "").Code, path)
+	}
+	require.Equal(t, 403, b.do("POST", "/api/v1/rescan", "", bearer(lookSecret)...).Code)
+	require.Equal(t, 404, b.do("POST", "/api/v1/nothing", "{}", bearer(lookSecret)...).Code)
+}

@@ -24,15 +24,21 @@ type gate struct {
 }
 
 func newGate(config Config, now func() time.Time, log *slog.Logger) (*gate, error) {
+	seen := changedAt(config.TokensFile) // before it is read: a later change must not be taken for this one
 	tokens, err := config.allTokens()
 	if err != nil {
 		return nil, err
 	}
-	g := &gate{config: config, now: now, log: log, tokens: tokens, left: map[string]int64{}, failures: newLimits(failedLogins, now)}
-	if info, err := os.Stat(config.TokensFile); err == nil {
-		g.seen = info.ModTime()
+	return &gate{config: config, now: now, log: log, tokens: tokens, seen: seen, left: map[string]int64{}, failures: newLimits(failedLogins, now)}, nil
+}
+
+// changedAt is when a file was last changed, zero if nobody can tell.
+func changedAt(file string) time.Time {
+	info, err := os.Stat(file)
+	if err != nil {
+		return time.Time{}
 	}
-	return g, nil
+	return info.ModTime()
 }
 
 // shut says whether tokens are asked for. That does not change while a server runs.
@@ -71,8 +77,8 @@ func (g *gate) watch(ctx context.Context) {
 // renew reads the file again if it was changed. One with a mistake changes nothing:
 // what was in force stays so, and the log says it each time.
 func (g *gate) renew() {
-	info, err := os.Stat(g.config.TokensFile)
-	if err == nil && info.ModTime().Equal(g.seen) {
+	changed := changedAt(g.config.TokensFile)
+	if !changed.IsZero() && changed.Equal(g.seen) {
 		return
 	}
 	tokens, err := g.config.allTokens()
@@ -81,7 +87,7 @@ func (g *gate) renew() {
 		return
 	}
 	g.mu.Lock()
-	g.tokens, g.seen = tokens, info.ModTime()
+	g.tokens, g.seen = tokens, changed
 	g.mu.Unlock()
 	g.log.Info("the tokens file was read again", "tokens", len(tokens))
 }

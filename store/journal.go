@@ -38,6 +38,16 @@ func (j *Journal) Latest(ctx context.Context, n int) ([]fleet.Action, error) {
 	return j.log.latest(ctx, n)
 }
 
+// All returns every action, newest first. It is the same slice until the journal
+// changes, and shared: read only.
+func (j *Journal) All(ctx context.Context) ([]fleet.Action, error) {
+	e, err := j.log.table.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.value, nil
+}
+
 // History is what the journal remembers of each experiment, made once per version
 // of it. It is shared: read only.
 func (j *Journal) History(ctx context.Context) (map[fleet.ID]fleet.History, error) {
@@ -69,11 +79,12 @@ func (j *Journal) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, e
 		return nil, err
 	}
 	var found []fleet.Action
+	long, short := id.String(), id.StatsName()
 	for i := range e.value {
 		if n > 0 && len(found) == n {
 			break
 		}
-		if target, err := fleet.ParseStatsName(e.value[i].Target); err == nil && target == id {
+		if target := e.value[i].Target; target == long || target == short {
 			found = append(found, e.value[i])
 		}
 	}

@@ -59,6 +59,23 @@ func journalOf(t *testing.T, b *backend) {
 	none, err := w.Of(t.Context(), experiment(7).ID, 0)
 	require.NoError(t, err)
 	require.Empty(t, none)
+
+	every, err := w.All(t.Context())
+	require.NoError(t, err)
+	require.Len(t, every, 5)
+	again, err := w.All(t.Context())
+	require.NoError(t, err)
+	require.Same(t, &every[0], &again[0], "the same reading")
+	bare := failedMerge(1, 10)
+	bare.Target = experiment(1).StatsName() // as `_stats` writes a rollout
+	require.NoError(t, w.Append(t.Context(), bare))
+	again, err = w.All(t.Context())
+	require.NoError(t, err)
+	require.Len(t, again, 6)
+	require.Len(t, every, 5, "who has it keeps it")
+	all, err = w.Of(t.Context(), experiment(1).ID, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 4)
 }
 
 func journalGrouped(t *testing.T, b *backend) {

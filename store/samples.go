@@ -53,9 +53,14 @@ func (s *Samples) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, e
 	return found, nil
 }
 
-// Latest returns the newest n samples of all experiments, newest first; n <= 0 means all.
-func (s *Samples) Latest(ctx context.Context, n int) ([]fleet.Sample, error) {
-	return s.log.latest(ctx, n)
+// All returns the samples of all experiments, newest first. It is the same slice until
+// the table changes, and shared: read only.
+func (s *Samples) All(ctx context.Context) ([]fleet.Sample, error) {
+	e, err := s.log.table.head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.value, nil
 }
 
 // SamplesWriter appends to `_samples`.

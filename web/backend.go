@@ -50,17 +50,19 @@ type ledger interface {
 	Latest(ctx context.Context) (*store.LedgerView, error)
 }
 
-// journal reads what was done, newest first.
+// journal reads what was done, newest first. All is shared, and the same slice until
+// there is more.
 type journal interface {
 	Latest(ctx context.Context, n int) ([]fleet.Action, error)
+	All(ctx context.Context) ([]fleet.Action, error)
 	Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error)
 	History(ctx context.Context) (map[fleet.ID]fleet.History, error)
-	Upkeep(ctx context.Context) (fleet.UpkeepState, error)
 }
 
-// samples reads the numbers of experiments over time, newest first.
+// samples reads the numbers of experiments over time, newest first. All is shared as
+// the journal's.
 type samples interface {
-	Latest(ctx context.Context, n int) ([]fleet.Sample, error)
+	All(ctx context.Context) ([]fleet.Sample, error)
 	Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, error)
 }
 

@@ -308,14 +308,12 @@ func (s *Server) batch(ctx context.Context, id string) (Batch, error) {
 			out.Running = append(out.Running, s.running(r))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	actions, err := s.journal.Latest(ctx, 0)
+	d, err := s.journalled(ctx)
 	if err != nil {
-		return out, fmt.Errorf("reading the journal: %w", err)
+		return out, err
 	}
-	for i := range actions {
-		if a := &actions[i]; ofBatch(a.Why, id) {
+	for i := range d.actions {
+		if a := &d.actions[i]; ofBatch(a.Why, id) {
 			out.Ended, out.By = append(out.Ended, s.done(*a)), or(out.By, a.By)
 			out.Outcomes[a.Outcome]++
 		}

@@ -41,6 +41,7 @@ type fakeStore struct {
 	observed []fleet.ID
 	retired  []fleet.LedgerEntry
 	actions  []fleet.Action // newest first
+	shared   []fleet.Action // the same, as they were last read
 	samples  []fleet.Sample // newest first
 
 	preview   func(lance.PreviewSpec) (lance.Preview, error)
@@ -157,24 +158,25 @@ func (f fakeJournal) History(ctx context.Context) (map[fleet.ID]fleet.History, e
 	return fleet.Histories(all), err
 }
 
-func (f fakeJournal) Upkeep(ctx context.Context) (fleet.UpkeepState, error) {
-	all, err := f.Latest(ctx, 0)
-	return fleet.UpkeepOf(all), err
+func (f fakeJournal) All(context.Context) ([]fleet.Action, error) {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	if !slices.Equal(f.store.shared, f.store.actions) {
+		f.store.shared = slices.Clone(f.store.actions)
+	}
+	return f.store.shared, f.store.err
 }
 
 type fakeSamples struct{ store *fakeStore }
 
-func (f fakeSamples) Latest(_ context.Context, n int) ([]fleet.Sample, error) {
+func (f fakeSamples) All(context.Context) ([]fleet.Sample, error) {
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()
-	if n <= 0 || n > len(f.store.samples) {
-		n = len(f.store.samples)
-	}
-	return f.store.samples[:n], f.store.err
+	return f.store.samples, f.store.err
 }
 
 func (f fakeSamples) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, error) {
-	all, err := f.Latest(ctx, 0)
+	all, err := f.All(ctx)
 	var found []fleet.Sample
 	for _, s := range all {
 		if s.ID == id && (n <= 0 || len(found) < n) {
@@ -400,6 +402,10 @@ func (b *bench) renew(t testing.TB) {
 	t.Helper()
 	b.feed.readNames(t.Context())
 	b.feed.readStorage(t.Context())
+	select {
+	case <-b.feed.reload: // new names ask for what has just been done
+	default:
+	}
 	b.feed.askTemporal(t.Context())
 }
 

@@ -48,10 +48,9 @@ type Upkeep struct {
 // unreclaimedAlert is the number above which the alert rule fires (docs/operations.md).
 const unreclaimedAlert = 100
 
-// digest is what the journal says, worked out once for each newest entry of it.
+// digest is what the journal says, worked out once for each version of it.
 type digest struct {
-	newest     string // id
-	actions    []fleet.Action
+	actions    []fleet.Action // shared: read only
 	operations []operation
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"lancefleet/fleet"
 )
@@ -206,7 +207,7 @@ func (s *Server) fleetSeries(ctx context.Context, m moment, days int) (FleetSeri
 		return out, fmt.Errorf("reading the rounds: %w", err)
 	}
 	out.Rounds = roundPoints(records, w.From, w.To)
-	samples, err := s.samples.Latest(ctx, 0)
+	samples, err := s.samples.All(ctx)
 	if err != nil {
 		return out, fmt.Errorf("reading the samples: %w", err)
 	}
@@ -214,11 +215,46 @@ func (s *Server) fleetSeries(ctx context.Context, m moment, days int) (FleetSeri
 	if err != nil {
 		return out, err
 	}
-	out.Backlog = backlogPoints(samples, d.actions, w.From)
+	out.Backlog = s.backlogs.since(w.From, w.Days, samples, d.actions)
 	if m.view != nil {
 		out.Backlog = append(out.Backlog, BacklogPoint{At: w.To, Pending: m.view.totals.Pending})
 	}
 	return out, nil
+}
+
+// backlogs remembers the sums over the fleet for a minute: a page asks for them, each of
+// its pictures does, and everybody's page. They take a look at all that is known.
+type backlogs struct {
+	mu   sync.Mutex
+	kept map[int]backlog // by days
+}
+
+// backlog is one of them, and what it was made from.
+type backlog struct {
+	from    int64
+	samples []fleet.Sample
+	actions []fleet.Action
+	points  []BacklogPoint
+}
+
+// since answers the points from a time on; the caller may add to them.
+func (b *backlogs) since(from int64, days int, samples []fleet.Sample, actions []fleet.Action) []BacklogPoint {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k, ok := b.kept[days]
+	fresh := ok && from >= k.from && from-k.from < 60_000 && sameSlice(k.samples, samples) && sameSlice(k.actions, actions)
+	if !fresh {
+		if b.kept == nil {
+			b.kept = map[int]backlog{}
+		}
+		k = backlog{from, samples, actions, backlogPoints(samples, actions, from)}
+		b.kept[days] = k
+	}
+	points := slices.Clone(k.points)
+	for i := range points {
+		points[i].At = max(points[i].At, from)
+	}
+	return points
 }
 
 // roundPoints are those of records, newest first, that finished since from.

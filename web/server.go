@@ -61,8 +61,9 @@ type Server struct {
 	strict    map[string]*parameters // likewise; those whose query may hold nothing else
 	pages     *pages
 	observing chan struct{} // slots
-	digests   digests       // of the journal
 	waiting   atomic.Int64  // for one of them
+	digests   digests       // of the journal
+	backlogs  backlogs      // of the fleet's series
 
 	stopping context.Context // ended when the server stops: polls end with it
 	stop     context.CancelFunc

@@ -75,38 +75,64 @@ func (s *Server) listTasks(ctx context.Context, in *tasksInput) (*tasksOutput, e
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(all, func(a, b unworded) int { return cmp.Compare(b.began(), a.began()) })
 	out := TaskList{Tasks: []Task{}, Total: len(all), Limit: min(max(in.Limit, 1), maxLimit), Offset: max(in.Offset, 0)}
-	if in.Offset < len(all) {
-		out.Tasks = all[out.Offset:min(out.Offset+out.Limit, len(all))]
+	for _, t := range cut(all[min(out.Offset, len(all)):], out.Limit) {
+		out.Tasks = append(out.Tasks, t.task())
 	}
 	return &tasksOutput{Body: out}, nil
 }
 
-// tasks are what runs and what the journal keeps, newest first.
-func (s *Server) tasks(ctx context.Context) ([]Task, error) {
+// unworded is a task before it is told: a run, or an entry of the journal. There may
+// be a hundred thousand of them, and a page tells few.
+type unworded struct {
+	running *control.Running
+	action  *fleet.Action
+}
+
+func (t unworded) id() string {
+	if t.running != nil {
+		return t.running.RunID
+	}
+	return cmp.Or(t.action.RunID, t.action.ID)
+}
+
+func (t unworded) began() int64 {
+	if t.running != nil {
+		return t.running.StartedAt
+	}
+	return t.action.At - t.action.DurationMS
+}
+
+func (t unworded) task() Task {
+	if t.running != nil {
+		return runningTask(t.running)
+	}
+	return taskOf(t.action)
+}
+
+// tasks are what runs, and what the journal keeps by its end, newest first.
+func (s *Server) tasks(ctx context.Context) ([]unworded, error) {
 	m := s.feed.moment()
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	actions, err := s.journal.Latest(ctx, 0)
+	d, err := s.journalled(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the journal: %w", err)
+		return nil, err
 	}
-	all := []Task{}
-	for _, r := range m.running {
-		if slices.Contains(taskKinds, r.Action) {
-			all = append(all, runningTask(r))
+	var all []unworded
+	for i := range m.running {
+		if r := &m.running[i]; slices.Contains(taskKinds, r.Action) {
+			all = append(all, unworded{running: r})
 		}
 	}
-	for i := range actions {
-		if slices.Contains(taskKinds, actions[i].Kind) {
-			all = append(all, taskOf(&actions[i]))
+	for i := range d.actions {
+		if a := &d.actions[i]; slices.Contains(taskKinds, a.Kind) {
+			all = append(all, unworded{action: a})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Task) int { return cmp.Compare(b.EnqueuedAt, a.EnqueuedAt) })
 	return all, nil
 }
 
-func runningTask(r control.Running) Task {
+func runningTask(r *control.Running) Task {
 	at := r.StartedAt
 	return Task{ID: r.RunID, Kind: taskKind(r.Action, r.Wanted), Target: r.ID.StatsName(), State: taskRunning, EnqueuedAt: at, StartedAt: &at}
 }
@@ -134,6 +160,8 @@ func taskOf(a *fleet.Action) Task {
 	switch a.Outcome {
 	case fleet.OutcomeFailed, fleet.OutcomeRefused:
 		t.State, t.Error = taskFailed, cmp.Or(a.Error, a.ErrorClass, a.Outcome)
+	case outcomeCancelled: // lance-context has no word for it, and it is not done
+		t.State, t.Error = taskFailed, cmp.Or(a.Error, a.Outcome)
 	default:
 		t.Detail = fragmentsWords(a)
 	}
@@ -175,9 +203,9 @@ func (s *Server) getTask(ctx context.Context, in *taskInput) (*taskOutput, error
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range all { // of a run's entries the newest is its own, steps are older
-		if t.ID == in.ID {
-			return &taskOutput{Body: t}, nil
+	for _, t := range all { // of a run's entries its own ended last
+		if t.id() == in.ID {
+			return &taskOutput{Body: t.task()}, nil
 		}
 	}
 	return nil, refuse(http.StatusNotFound, fmt.Sprintf("no task %q: the journal keeps 90 days", in.ID))

@@ -1,0 +1,73 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lancefleet/fleet"
+)
+
+func TestAnEntryThatIsOlderThanTheNewestIsNoticedToo(t *testing.T) {
+	store := oneRow(120)
+	store.actions = []fleet.Action{{ID: "b", At: minutesAgo(1), Kind: fleet.ActScan, Outcome: "done", RunID: "b"}}
+	b := newBench(t, store)
+	require.Equal(t, 1, decode[Operations](t, b.get("/api/v1/operations"), 200).Work.Total)
+	b.store.set(func(f *fakeStore) { // it ended first and was written down last
+		f.actions = append(slices.Clone(f.actions), fleet.Action{ID: "a", At: minutesAgo(2), Kind: fleet.ActPause, Outcome: "done", RunID: "a"})
+	})
+	require.Equal(t, 2, decode[Operations](t, b.get("/api/v1/operations"), 200).Work.Total)
+}
+
+// hangingJournal does not answer before the context ends.
+type hangingJournal struct {
+	journal
+	asked chan struct{}
+}
+
+func (h hangingJournal) All(ctx context.Context) ([]fleet.Action, error) {
+	h.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestNobodyWaitsForAnothersReadingOfTheJournal(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	b := newBench(t, oneRow(120), func(_ *Config, p *parts) { p.journal = hangingJournal{p.journal, asked} })
+	patient, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() { _, err := b.journalled(patient); first <- err }()
+	<-asked
+	hurried, end := context.WithCancel(t.Context())
+	end()
+	_, err := b.journalled(hurried)
+	require.ErrorIs(t, err, context.Canceled)
+	cancel()
+	require.ErrorIs(t, <-first, context.Canceled)
+}
+
+func TestTheBacklogIsSummedUpOnceAMinute(t *testing.T) {
+	var b backlogs
+	now := testNow.UnixMilli() - testNow.UnixMilli()%hourMS
+	id := fleet.ID{Kind: fleet.Rollout, Name: "a"}
+	samples := []fleet.Sample{{ID: id, At: now - 2*hourMS, Pending: 5}, {ID: id, At: now - 9*hourMS, Pending: 2}}
+	from := now - 3*hourMS
+	points := b.since(from, 7, samples, nil)
+	require.Equal(t, []BacklogPoint{{At: from, Pending: 2}, {At: now - 2*hourMS, Pending: 5}}, points[len(points)-2:])
+
+	made := &b.kept[7].points[0]
+	later := b.since(from+30_000, 7, samples, nil)
+	require.Same(t, made, &b.kept[7].points[0], "not made again")
+	require.Equal(t, from+30_000, later[0].At, "nothing stands before the window")
+	_ = append(later, BacklogPoint{At: now, Pending: 99})
+	require.Equal(t, later, b.since(from+30_000, 7, samples, nil), "the caller's own")
+
+	require.Empty(t, b.since(from, 30, nil, nil), "another window is another sum")
+	more := []fleet.Action{{Target: id.String(), At: now - hourMS, After: fleet.Facts{Pending: 1}.Text()}}
+	points = b.since(from, 7, samples, more)
+	require.EqualValues(t, 1, points[len(points)-1].Pending)
+	points = b.since(from+60_000, 7, samples, more)
+	require.EqualValues(t, from+60_000, b.kept[7].from, "a minute later it is made again: %v", points)
+}

@@ -37,7 +37,6 @@ const (
 // experiment once, however many events there are, and none that is not of the fleet:
 // so it is never longer than the fleet. What is lost with the process rounds find.
 type eventQueue struct {
-	placeIndex
 	to      hinter // nil = nobody
 	metrics EventMetrics
 	log     *slog.Logger

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -94,7 +93,7 @@ func (s *Server) takeEvents(_ context.Context, in *eventsInput) (*eventsOutput, 
 	if err != nil {
 		return nil, err
 	}
-	places := s.events.placesOf(v)
+	places := v.places()
 	out := EventsTaken{Events: len(events)}
 	named := map[int32]bool{}
 	for _, e := range events {
@@ -129,24 +128,15 @@ type places struct {
 	at map[string]int32 // row by place
 }
 
-// placeIndex keeps the places of the newest view: making them takes longer than any
-// request should wait for.
-type placeIndex struct {
-	mu  sync.Mutex
-	now *places
-}
-
-func (i *placeIndex) placesOf(v *view) *places {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.now == nil || i.now.of != v {
-		p := &places{of: v, at: make(map[string]int32, len(v.Rows))}
+// places of a view are made when the first event asks for them, and go with it.
+func (v *view) places() *places {
+	v.placesOnce.Do(func() {
+		v.placed = &places{of: v, at: make(map[string]int32, len(v.Rows))}
 		for row := range v.Rows {
-			p.at[placeOf(v.Rows[row].URI)] = int32(row)
+			v.placed.at[placeOf(v.Rows[row].URI)] = int32(row)
 		}
-		i.now = p
-	}
-	return i.now
+	})
+	return v.placed
 }
 
 // outcome says what an event is about, and adds the experiments to named.

@@ -285,8 +285,12 @@ func (f *feed) stillRunning(running []control.Running) []control.Running {
 	return slices.DeleteFunc(slices.Clone(running), func(r control.Running) bool { return f.over[r.RunID] > 0 })
 }
 
-// runs takes in what Temporal lists.
+// runs takes in what Temporal lists, by id.
 func (m *moment) runs(running []control.Running) {
+	byID := func(a, b control.Running) int { return a.ID.Compare(b.ID) }
+	if !slices.IsSortedFunc(running, byID) {
+		running = slices.SortedStableFunc(slices.Values(running), byID)
+	}
 	m.running, m.retiring = running, map[fleet.ID]bool{}
 	for _, r := range running {
 		if r.Action == workflows.ActionRetire {
@@ -297,12 +301,11 @@ func (m *moment) runs(running []control.Running) {
 
 // runningOf is the maintenance that runs for one experiment, nil if none does.
 func (m moment) runningOf(id fleet.ID) *control.Running {
-	for i := range m.running {
-		if m.running[i].ID == id {
-			return &m.running[i]
-		}
+	at, found := slices.BinarySearchFunc(m.running, id, func(r control.Running, id fleet.ID) int { return r.ID.Compare(id) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &m.running[at]
 }
 
 // await renews until the condition holds or the context ends.
@@ -376,7 +379,7 @@ func (m moment) stale(now int64) (bool, string) {
 	}
 }
 
-// price a day of one round's requests at the interval of the schedule.
+// interval between rounds in seconds, 0 if it is not known or there is none.
 func (m moment) interval() int64 {
 	if m.schedule == nil {
 		return 0

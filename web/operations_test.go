@@ -410,3 +410,13 @@ func TestAChartOfWhatCouldBeReadIsDrawn(t *testing.T) {
 	require.NotContains(t, page, "/operations/charts/backlog", "no picture that would not come")
 	require.Contains(t, page, "Not all charts: reading the samples")
 }
+
+func TestWhatRunsIsFoundInWhateverOrderItIsListed(t *testing.T) {
+	var m moment
+	listed := []control.Running{{ID: fleet.ID{Kind: fleet.Table, Name: "z"}}, {ID: fleet.ID{Kind: fleet.Generic, Name: "a"}}, {ID: fleet.ID{Kind: fleet.Rollout, Name: "m"}}}
+	m.runs(slices.Clone(listed))
+	for _, r := range listed {
+		require.Equal(t, r.ID, m.runningOf(r.ID).ID)
+	}
+	require.Nil(t, m.runningOf(fleet.ID{Kind: fleet.Rollout, Name: "z"}))
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"lancefleet/fleet"
 	"lancefleet/store"
@@ -37,6 +38,9 @@ type view struct {
 	totals    Totals
 	facets    facets
 	found     findings
+
+	placesOnce sync.Once
+	placed     *places // for events; see places
 }
 
 // facets counts hot experiments for the filter chips, and the retired and cold ones.

@@ -26,7 +26,7 @@ type MaintenanceRequest struct {
 }
 
 // Retire starts the retirement of an experiment. Which one runs already is the
-// answer when one does: an experiment has at most one of Retire, Optimize and Seal.
+// answer when one does: an experiment has at most one of Retire, Optimize, Seal and Accept.
 func (c *Control) Retire(ctx context.Context, r MaintenanceRequest) (Started, error) {
 	return c.maintain(ctx, r, workflows.ActionRetire, workflows.RetireWorkflowName)
 }

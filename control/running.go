@@ -20,7 +20,7 @@ import (
 // Running is one maintenance workflow that runs.
 type Running struct {
 	ID         fleet.ID `json:"id"`
-	Action     string   `json:"action"` // retire, optimize, seal, wake
+	Action     string   `json:"action"` // retire, optimize, seal, accept, wake
 	Wanted     string   `json:"wanted"` // merge, compact, retire, ...: what it was started for
 	Batch      string   `json:"batch"`  // that it belongs to; "" = none
 	WorkflowID string   `json:"workflow_id"`

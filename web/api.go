@@ -6,7 +6,7 @@ import (
 	"lancefleet/fleet"
 )
 
-// Summary is one experiment in a list. The first ten fields are lance-context's
+// Summary is one experiment in a list. The first nine fields are lance-context's
 // with its meaning. Times are unix milliseconds, sizes bytes. Unknown is null,
 // never 0.
 type Summary struct {

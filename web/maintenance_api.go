@@ -117,7 +117,7 @@ type Verification struct {
 	Unflushed int64 `json:"unflushed" doc:"Of the stranded entries: their shard was touched within LIVE_WITHIN, so their writer may flush them yet"`
 	State     State `json:"state"`
 	// AgainstLedger is for retired ones.
-	AgainstLedger string `json:"against_ledger,omitempty" doc:"What it means for the retirement: same, maintenance, write"`
+	AgainstLedger string `json:"against_ledger,omitempty" doc:"Of a retired one, in words: whether it is as its evidence has it"`
 }
 
 // History is what was done with one experiment, newest first.

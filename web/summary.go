@@ -4,7 +4,7 @@ import (
 	"lancefleet/fleet"
 )
 
-// number is null when it is unknown.
+// numberOf is null when it is unknown.
 func numberOf(known bool, n int64) *int64 {
 	if !known || n < 0 {
 		return nil

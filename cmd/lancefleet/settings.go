@@ -33,6 +33,9 @@ func loadSettings(r io.Reader) (kong.Resolver, error) {
 	}
 	settings := fileSettings{}
 	for key, value := range raw {
+		if _, twice := settings[canonical(key)]; twice {
+			return nil, fmt.Errorf("config file: %s is given twice, in two spellings", canonical(key))
+		}
 		settings[canonical(key)] = value
 	}
 	return settings, nil

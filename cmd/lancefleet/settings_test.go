@@ -82,6 +82,7 @@ func TestAFileWithAMistakeIsRefused(t *testing.T) {
 		"log-level: loud\n":      {"--log-level", "loud", "warn"},
 		"scan-interval\n":        {"config file"},
 		"scan-concurrency: many": {"--scan-concurrency", "many"},
+		"fleet: a\nFLEET: b\n":   {"fleet is given twice"},
 	} {
 		_, err := parse(t, "worker", "--config", writeFile(t, text))
 		for _, words := range want {

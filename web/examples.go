@@ -43,7 +43,8 @@ func examples() map[string]any {
 		Readiness{Ready: true, Snapshot: true, Temporal: true, Missing: []string{}}, Health{Status: "ok"},
 		RescanRequest{By: "ada", Next: true}, PauseRequest{Reason: "moving the bucket", By: "ada"}, ResumeRequest{By: "ada"},
 		MaintenanceRequest{By: "ada", Why: "slow to read"}, RetireRequest{By: "ada", Why: "finished", Force: true},
-		SealRequest{Shard: "02e81b29-f150-54b9-9a08-ce75944f6889", By: "ada"}, TaskRequest{Kind: "compact", Target: "rollout:exp-1", By: "ada"},
+		SealRequest{Shard: "02e81b29-f150-54b9-9a08-ce75944f6889", By: "ada"},
+		AcceptRequest{By: "ada", Why: "restored on purpose after a bad import", Seen: "9f86d081884c7d65"}, TaskRequest{Kind: "compact", Target: "rollout:exp-1", By: "ada"},
 	} {
 		all[reflect.TypeOf(example).Name()] = example
 	}

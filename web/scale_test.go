@@ -5,10 +5,13 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"lancefleet/control"
 	"lancefleet/fleet"
 	"lancefleet/store"
 )
@@ -135,6 +138,45 @@ func BenchmarkQueryAtAHundredAndFiftyThousand(b *testing.B) {
 			q, _ := parseQuery(url.Values{"q": {text}})
 			for b.Loop() {
 				q.run(a)
+			}
+		})
+	}
+}
+
+func TestAPlanIsMadeOnceForWhatItIsMadeFrom(t *testing.T) {
+	now := testNow
+	b := newBench(t, demoStore(200), func(_ *Config, p *parts) { p.now = func() time.Time { return now } })
+	m := b.feed.moment()
+	made, _ := b.made(m)
+	m.view.plans.made.NotDue = 12_345 // not so
+	again, _ := b.made(m)
+	require.Equal(t, 12_345, again.NotDue, "it is kept")
+	first := made.Starts[0].ID
+	m.runs([]control.Running{{ID: first, Action: "optimize"}})
+	again, _ = b.made(m)
+	require.Equal(t, made.NotDue, again.NotDue)
+	require.Equal(t, 1, again.Running, "something runs now")
+	m.view.plans.made.NotDue = 12_345
+	now = now.Add(planKept)
+	again, _ = b.made(m)
+	require.Equal(t, made.NotDue, again.NotDue, "it ages with the clock")
+}
+
+// BenchmarkOperations is what everybody who has the operations page open costs.
+func BenchmarkOperations(b *testing.B) {
+	store := busyStore()
+	k := largeFleet(50_000, 100_000, 0)
+	store.snapshot, store.retired = k.Snapshot, k.ledger.Entries
+	for i := range 100_000 {
+		store.actions = append(store.actions, fleet.Action{ID: fmt.Sprint("old-", i), At: minutesAgo(int64(1000 + i/4)), Kind: fleet.ActCompact, Outcome: fleet.OutcomeDone,
+			Target: k.Rows[i%len(k.Rows)].ID.String(), RunID: fmt.Sprint("r", i), After: fleet.FactsOf(&k.Rows[i%len(k.Rows)]).Text()})
+		store.samples = append(store.samples, fleet.Sample{ID: k.Rows[i%len(k.Rows)].ID, At: minutesAgo(int64(60 * (i / 1000))), Pending: int64(i % 9)})
+	}
+	bench := newBench(b, store)
+	for _, target := range []string{"/operations", "/operations/charts/backlog", "/api/v1/plan", "/api/v1/tasks?limit=1", "/api/v1/tasks/r99999", "/experiments/rollout:" + k.Rows[0].Name} {
+		b.Run(strings.ReplaceAll(target[1:], "/", " "), func(b *testing.B) {
+			for b.Loop() {
+				bench.get(target)
 			}
 		})
 	}

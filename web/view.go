@@ -39,6 +39,7 @@ type view struct {
 	facets    facets
 	found     findings
 
+	plans      plans
 	placesOnce sync.Once
 	placed     *places // for events; see places
 }

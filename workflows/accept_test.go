@@ -56,3 +56,46 @@ func TestADecisionAboutSomethingElseThanWasSeenIsNone(t *testing.T) {
 	require.NotContains(t, u.called, workflows.MergeWALName)
 	require.Nil(t, u.recorded[0].Result.After.Accepted)
 }
+
+func TestADecisionThenMergesLooksAndSweepsInThisOrder(t *testing.T) {
+	u := cold()
+	u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 3, "s2": 1}, Generations: 2, Version: 5}
+	args := upkeepArgs()
+	args.By, args.Seen = "ada", "as it was"
+	result, err := newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		workflows.PrepareName, workflows.AcceptShardsName, workflows.MergeWALName,
+		workflows.RefreshRowName, workflows.SweepGenerationsName, workflows.RecordMaintenanceName,
+	}, u.called)
+	require.Equal(t, workflows.Names{Fleet: "default"}.MergeQueue(), u.queues[workflows.AcceptShardsName])
+	require.Equal(t, "accepted what is listed in 2 shards: 2 generations to be merged next", result.Steps[0].Sentence)
+	require.False(t, u.acceptIn.LeaveOut)
+	require.Equal(t, int64(7), result.Steps[0].After.Version, "versions only climb")
+	require.Equal(t, map[string]uint64{"s1": 3, "s2": 1}, u.mergeIn[0].Marks)
+	require.Equal(t, map[string]uint64{"s1": 4}, u.prepared.Marks, "what was prepared is not written over")
+}
+
+func TestAMergeThatIsRefusedAfterADecisionEndsTheRun(t *testing.T) {
+	u := cold()
+	u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 0}, Version: 8}
+	u.merges = []workflows.MergeResult{{Refused: []string{"it is sealed"}}}
+	args := upkeepArgs()
+	args.By, args.Seen = "ada", "as it was"
+	result, err := newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, workflows.OutcomeRefused, result.Outcome)
+	require.NotContains(t, u.called, workflows.SweepGenerationsName)
+	require.Equal(t, map[string]uint64{"s1": 0}, u.recorded[0].Result.After.Accepted)
+}
+
+func TestADecisionWhereNothingWasRememberedIsRememberedToo(t *testing.T) {
+	u := cold()
+	u.prepared.Marks = nil
+	u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 3}, Version: 8}
+	args := upkeepArgs()
+	args.By, args.Seen = "ada", "as it was"
+	_, err := newUpkeepEnv(t, u).run(workflows.AcceptWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, map[string]uint64{"s1": 3}, u.mergeIn[0].Marks)
+}

@@ -37,6 +37,7 @@ type upkept struct {
 	failOnce map[string]error
 
 	called   []string
+	asked    map[string]any // activity -> what it was asked last
 	mergeIn  []workflows.MergeInput
 	acceptIn workflows.AcceptInput
 	dropIn   workflows.DropInput
@@ -73,7 +74,7 @@ func cold() *upkept {
 			Shards: []fleet.ShardEvidence{{ID: "s1", Mark: 10}, {ID: "s2", Mark: 6}}, DistinctKeys: -1, VerifiedAt: 5,
 		},
 		drop: workflows.DropResult{LastWrite: 1},
-		fail: map[string]error{}, failOnce: map[string]error{}, queues: map[string]string{},
+		fail: map[string]error{}, failOnce: map[string]error{}, queues: map[string]string{}, asked: map[string]any{},
 	}
 }
 
@@ -86,8 +87,9 @@ func next[T any](answers *[]T) T {
 	return first
 }
 
-func (u *upkept) call(name string) error {
+func (u *upkept) call(name string, in any) error {
 	u.called = append(u.called, name)
+	u.asked[name] = in
 	if err := u.failOnce[name]; err != nil {
 		delete(u.failOnce, name)
 		return err
@@ -97,18 +99,18 @@ func (u *upkept) call(name string) error {
 
 func (u *upkept) activities() map[string]any {
 	return map[string]any{
-		workflows.PrepareName: func(context.Context, workflows.PrepareInput) (workflows.Prepared, error) {
-			return u.prepared, u.call(workflows.PrepareName)
+		workflows.PrepareName: func(_ context.Context, in workflows.PrepareInput) (workflows.Prepared, error) {
+			return u.prepared, u.call(workflows.PrepareName, in)
 		},
 		workflows.MergeWALName: func(_ context.Context, in workflows.MergeInput) (workflows.MergeResult, error) {
 			u.mergeIn = append(u.mergeIn, in)
-			if err := u.call(workflows.MergeWALName); err != nil {
+			if err := u.call(workflows.MergeWALName, in); err != nil {
 				return workflows.MergeResult{}, err
 			}
 			return next(&u.merges), nil
 		},
-		workflows.CompactName: func(context.Context, workflows.CompactInput) (workflows.CompactResult, error) {
-			if err := u.call(workflows.CompactName); err != nil {
+		workflows.CompactName: func(_ context.Context, in workflows.CompactInput) (workflows.CompactResult, error) {
+			if err := u.call(workflows.CompactName, in); err != nil {
 				return workflows.CompactResult{}, err
 			}
 			if u.compacted != nil {
@@ -116,47 +118,47 @@ func (u *upkept) activities() map[string]any {
 			}
 			return next(&u.compacts), nil
 		},
-		workflows.CleanupVersionsName: func(context.Context, workflows.CleanupInput) (workflows.CleanupResult, error) {
-			return u.cleanup, u.call(workflows.CleanupVersionsName)
+		workflows.CleanupVersionsName: func(_ context.Context, in workflows.CleanupInput) (workflows.CleanupResult, error) {
+			return u.cleanup, u.call(workflows.CleanupVersionsName, in)
 		},
-		workflows.SweepGenerationsName: func(context.Context, workflows.SweepInput) (workflows.SweepResult, error) {
-			if err := u.call(workflows.SweepGenerationsName); err != nil {
+		workflows.SweepGenerationsName: func(_ context.Context, in workflows.SweepInput) (workflows.SweepResult, error) {
+			if err := u.call(workflows.SweepGenerationsName, in); err != nil {
 				return workflows.SweepResult{}, err
 			}
 			return next(&u.sweeps), nil
 		},
-		workflows.SealShardName: func(context.Context, workflows.SealInput) (workflows.SealResult, error) {
-			return u.seal, u.call(workflows.SealShardName)
+		workflows.SealShardName: func(_ context.Context, in workflows.SealInput) (workflows.SealResult, error) {
+			return u.seal, u.call(workflows.SealShardName, in)
 		},
 		workflows.AcceptShardsName: func(_ context.Context, in workflows.AcceptInput) (workflows.AcceptResult, error) {
 			u.acceptIn = in
-			return u.accept, u.call(workflows.AcceptShardsName)
+			return u.accept, u.call(workflows.AcceptShardsName, in)
 		},
-		workflows.VerifyName: func(context.Context, workflows.VerifyInput) (fleet.Evidence, error) {
-			return u.evidence, u.call(workflows.VerifyName)
+		workflows.VerifyName: func(_ context.Context, in workflows.VerifyInput) (fleet.Evidence, error) {
+			return u.evidence, u.call(workflows.VerifyName, in)
 		},
 		workflows.DropRowName: func(_ context.Context, in workflows.DropInput) (workflows.DropResult, error) {
 			u.dropIn = in
-			return u.drop, u.call(workflows.DropRowName)
+			return u.drop, u.call(workflows.DropRowName, in)
 		},
-		workflows.WakeName: func(context.Context, workflows.MaintenanceArgs) (workflows.WakeResult, error) {
-			return u.wake, u.call(workflows.WakeName)
+		workflows.WakeName: func(_ context.Context, in workflows.MaintenanceArgs) (workflows.WakeResult, error) {
+			return u.wake, u.call(workflows.WakeName, in)
 		},
-		workflows.RefreshRowName: func(context.Context, workflows.Target) (workflows.RefreshRowResult, error) {
-			return u.refresh, u.call(workflows.RefreshRowName)
+		workflows.RefreshRowName: func(_ context.Context, in workflows.Target) (workflows.RefreshRowResult, error) {
+			return u.refresh, u.call(workflows.RefreshRowName, in)
 		},
 		workflows.RecordMaintenanceName: func(_ context.Context, in workflows.MaintenanceRecord) error {
-			if err := u.call(workflows.RecordMaintenanceName); err != nil {
+			if err := u.call(workflows.RecordMaintenanceName, in); err != nil {
 				return err
 			}
 			u.recorded = append(u.recorded, in)
 			return nil
 		},
-		workflows.UpkeepName: func(context.Context, workflows.TablesArgs) (workflows.Upkeep, error) {
-			return workflows.Upkeep{StatsVersion: 9, Tables: []workflows.TableUpkeep{{Table: "_stats.rollout.lance", Removed: 3}}}, u.call(workflows.UpkeepName)
+		workflows.UpkeepName: func(_ context.Context, in workflows.TablesArgs) (workflows.Upkeep, error) {
+			return workflows.Upkeep{StatsVersion: 9, Tables: []workflows.TableUpkeep{{Table: "_stats.rollout.lance", Removed: 3}}}, u.call(workflows.UpkeepName, in)
 		},
 		workflows.RecordUpkeepName: func(_ context.Context, in workflows.UpkeepRecord) (workflows.TablesResult, error) {
-			return workflows.TablesResult{Outcome: workflows.OutcomeDone, Sentence: in.Error}, u.call(workflows.RecordUpkeepName)
+			return workflows.TablesResult{Outcome: workflows.OutcomeDone, Sentence: in.Error}, u.call(workflows.RecordUpkeepName, in)
 		},
 	}
 }

@@ -41,6 +41,7 @@ func TestHintsThatCannotBeTakenFailTheRunLoudly(t *testing.T) {
 	env.ExecuteWorkflow(workflows.HintWorkflowName, workflows.HintArgs{})
 
 	require.Equal(t, "denied", workflows.ErrorClass(env.GetWorkflowError()))
+	require.ErrorContains(t, env.GetWorkflowError(), "take hints: stage hints")
 	require.Equal(t, workflows.OutcomeFailed, env.outcome)
 }
 

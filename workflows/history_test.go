@@ -179,6 +179,25 @@ func maintenanceScenarios() []scenario {
 		a.Shard, a.By = "s1", "alice"
 		u.seal = workflows.SealResult{Entries: 2, Rows: 7, Generation: 5}
 	})
+	decide := func(u *upkept, a *workflows.MaintenanceArgs) {
+		a.By, a.Why, a.Seen = "ada", "restored on purpose", "as it was"
+		u.accept = workflows.AcceptResult{Marks: map[string]uint64{"s1": 3}, Generations: 2, Version: 8}
+		u.refresh.Facts = fleet.UnknownFacts()
+	}
+	add("accept", workflows.AcceptWorkflowName, decide)
+	add("accept-leave-out", workflows.AcceptWorkflowName, func(u *upkept, a *workflows.MaintenanceArgs) {
+		decide(u, a)
+		a.LeaveOut = true
+		u.merges = []workflows.MergeResult{{Passes: 1, Drained: 2, Version: 9, Marks: map[string]uint64{"s1": 5}}}
+	})
+	add("accept-moved", workflows.AcceptWorkflowName, func(u *upkept, a *workflows.MaintenanceArgs) {
+		decide(u, a)
+		u.accept = workflows.AcceptResult{Refused: "look again, then decide"}
+	})
+	add("accept-merge-failed", workflows.AcceptWorkflowName, func(u *upkept, a *workflows.MaintenanceArgs) {
+		decide(u, a)
+		u.fail[workflows.MergeWALName] = final("corrupt")
+	}).fails = true
 	add("wake", workflows.WakeWorkflowName, func(u *upkept, _ *workflows.MaintenanceArgs) {
 		u.wake = workflows.WakeResult{Outcome: workflows.OutcomeDone, Sentence: "hot again: an entry was added"}
 	})

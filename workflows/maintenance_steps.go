@@ -55,9 +55,8 @@ func (m *maintenance) merged(r MergeResult) {
 	}
 }
 
-// and is what two calls after each other did.
+// and is what two calls after each other did, as far as it is told.
 func (r MergeResult) and(next MergeResult) MergeResult {
-	next.Passes += r.Passes
 	next.Generations += r.Generations
 	next.Rows += r.Rows
 	next.Deletes += r.Deletes
@@ -65,8 +64,6 @@ func (r MergeResult) and(next MergeResult) MergeResult {
 	next.Shards = max(next.Shards, r.Shards)
 	next.Sealed += r.Sealed
 	next.SealedRows += r.SealedRows
-	next.Version = max(next.Version, r.Version)
-	next.Requests = next.Requests.Add(r.Requests)
 	return next
 }
 
@@ -153,9 +150,7 @@ func (r CompactResult) and(next CompactResult) CompactResult {
 	}
 	next.Passes += r.Passes
 	next.Removed += r.Removed
-	next.Added += r.Added
 	next.Rows += r.Rows
-	next.Requests = next.Requests.Add(r.Requests)
 	return next
 }
 
@@ -213,7 +208,6 @@ func (m *maintenance) sweep(ctx workflow.Context) (told, error) {
 			return told{}, err
 		}
 		sum.Deleted += r.Deleted
-		sum.Bytes += r.Bytes
 		sum.Kept = r.Kept
 		left := r.NextDue - workflow.Now(ctx).UnixMilli()
 		if r.NextDue == 0 || left > limits.UnknownGrace || n == sweepsPerRun-1 {

@@ -38,6 +38,7 @@ func TestARefreshThatCannotBeStoredFails(t *testing.T) {
 	env.ExecuteWorkflow(workflows.RefreshWorkflowName, workflows.RefreshArgs{})
 
 	require.Equal(t, "denied", workflows.ErrorClass(env.GetWorkflowError()))
+	require.ErrorContains(t, env.GetWorkflowError(), "refresh: store refreshed rows")
 	require.Equal(t, workflows.OutcomeFailed, env.outcome)
 }
 
@@ -56,4 +57,12 @@ func TestAnOperatorsActionReachesTheJournalAsItWasGiven(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 	require.Equal(t, entry, got)
 	require.Equal(t, workflows.OutcomeDone, env.outcome)
+}
+
+func TestAnActionThatCannotBeRecordedFails(t *testing.T) {
+	env := newEnv(t)
+	env.OnActivity(workflows.RecordActionName, mock.Anything, mock.Anything).Return(temporal.NewNonRetryableApplicationError("disk is full", "denied", nil))
+	env.ExecuteWorkflow(workflows.RecordWorkflowName, fleet.Action{Kind: "pause"})
+	require.ErrorContains(t, env.GetWorkflowError(), "record pause: disk is full")
+	require.Equal(t, workflows.OutcomeFailed, env.outcome)
 }

@@ -68,6 +68,9 @@ func TestEvidenceThatIsNotCleanNeverReachesTheDrop(t *testing.T) {
 			require.Equal(t, workflows.OutcomeRefused, result.Outcome)
 			require.NotContains(t, u.called, workflows.DropRowName)
 			require.True(t, strings.HasPrefix(result.Sentence, "not retired: "), result.Sentence)
+			if len(u.evidence.Blocking) > 0 {
+				require.Equal(t, "not retired: shard s1 is sealed", result.Sentence)
+			}
 			require.Equal(t, u.evidence.Stranded, result.After.Stranded, "the journal remembers what was found")
 			require.Equal(t, u.evidence.Unknown, result.After.Unknown)
 		})

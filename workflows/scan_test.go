@@ -269,8 +269,69 @@ func TestARoundThatBeganBeforeThereWasMaintenanceStartsNone(t *testing.T) {
 	env.commit(nil, workflows.CommitResult{})
 	env.record()
 	env.OnGetVersion("start-maintenance", workflow.DefaultVersion, workflow.Version(1)).Return(workflow.DefaultVersion)
+	asked := watchOptions(env.TestWorkflowEnvironment)
 	env.run(args(10))
-	env.AssertNotCalled(t, workflows.StartMaintenanceName, mock.Anything, mock.Anything)
+	require.NotContains(t, asked.of, workflows.StartMaintenanceName)
+	require.Contains(t, asked.of, workflows.RecordRoundName)
+}
+
+func TestARoundTellsWhoAskedForItAndHowLongItTook(t *testing.T) {
+	env := newEnv(t)
+	env.SetStartTime(time.UnixMilli(1_000_000))
+	env.begin(round(10))
+	env.OnActivity(workflows.ObserveName, mock.Anything, mock.Anything).After(time.Minute).Return(
+		func(_ context.Context, p workflows.Page) (workflows.PageResult, error) {
+			return workflows.PageResult{Page: p.Number}, nil
+		})
+	env.commit(nil, workflows.CommitResult{})
+	env.record()
+	a := args(10)
+	a.By = "alice"
+	r := env.run(a)
+	require.Equal(t, "alice", r.By)
+	require.Equal(t, int64(1_000_000), r.StartedAt)
+	require.GreaterOrEqual(t, r.FinishedAt, r.StartedAt+60_000)
+	require.InDelta(t, float64(r.FinishedAt-r.StartedAt)/1000, r.DurationSeconds, 0.001)
+}
+
+func TestACommitIsToldThePagesAsTheyWereCut(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(2))
+	env.observe(func(p workflows.Page) (workflows.PageResult, error) { return workflows.PageResult{Page: p.Number}, nil })
+	var committed workflows.CommitInput
+	env.commit(&committed, workflows.CommitResult{})
+	env.record()
+	env.run(args(0))
+	require.Equal(t, 1, committed.PageSize)
+	require.Len(t, committed.Pages, 2)
+}
+
+func TestARoundWhosePageAndCommitFailedIsAFailedOne(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(10))
+	env.observe(func(workflows.Page) (workflows.PageResult, error) {
+		return workflows.PageResult{}, temporal.NewNonRetryableApplicationError("listing is gone", "gone", nil)
+	})
+	env.OnActivity(workflows.CommitRoundName, mock.Anything, mock.Anything).Return(
+		workflows.CommitResult{}, temporal.NewNonRetryableApplicationError("disk is full", "denied", nil))
+	env.ExecuteWorkflow(workflows.ScanWorkflowName, args(10))
+	require.Error(t, env.GetWorkflowError())
+	require.Equal(t, workflows.OutcomeFailed, env.outcome)
+}
+
+func TestACancelledRoundAsksForNoMorePages(t *testing.T) {
+	env := newEnv(t)
+	env.begin(round(100))
+	asked := watchOptions(env.TestWorkflowEnvironment)
+	env.OnActivity(workflows.ObserveName, mock.Anything, mock.Anything).After(time.Minute).Return(
+		func(_ context.Context, p workflows.Page) (workflows.PageResult, error) {
+			return workflows.PageResult{Page: p.Number}, nil
+		})
+	env.RegisterDelayedCallback(env.CancelWorkflow, 10*time.Second)
+	env.ExecuteWorkflow(workflows.ScanWorkflowName, args(10))
+	require.True(t, temporal.IsCanceledError(env.GetWorkflowError()))
+	require.Equal(t, 4, asked.times[workflows.ObserveName])
+	require.NotContains(t, asked.of, workflows.CommitRoundName)
 }
 
 // env is a test environment with ScanWorkflow and stubs of its activities.

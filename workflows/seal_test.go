@@ -26,3 +26,19 @@ func TestSealingTellsWhatItReplayedOrWhyNot(t *testing.T) {
 	require.Equal(t, "not sealed: it was written 3 min ago", result.Sentence)
 	require.NotContains(t, u.called, workflows.RefreshRowName)
 }
+
+func TestSealingLooksAgainAfterwardsAndWithoutAnEntryDoesNothing(t *testing.T) {
+	args := upkeepArgs()
+	args.Shard, args.By = "s1", "alice"
+	u := cold()
+	u.seal = workflows.SealResult{Entries: 2, Rows: 7, Generation: 5}
+	_, err := newUpkeepEnv(t, u).run(workflows.SealWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, []string{workflows.PrepareName, workflows.SealShardName, workflows.RefreshRowName, workflows.RecordMaintenanceName}, u.called)
+	require.Equal(t, workflows.Names{Fleet: "default"}.MergeQueue(), u.queues[workflows.SealShardName])
+
+	u = cold()
+	result, err := newUpkeepEnv(t, u).run(workflows.SealWorkflowName, args)
+	require.NoError(t, err)
+	require.Equal(t, []any{workflows.OutcomeNoop, "no stranded WAL entry in shard s1"}, []any{result.Steps[0].Outcome, result.Steps[0].Sentence})
+}

@@ -61,6 +61,9 @@ func TestAPassThatFailsIsRecordedAndFails(t *testing.T) {
 			require.Equal(t, "denied", workflows.ErrorClass(err))
 			require.ErrorContains(t, err, "disk is full")
 			require.Len(t, recorded, 1)
+			if c.failure != nil {
+				require.Equal(t, []any{"disk is full", "denied"}, []any{recorded[0].Error, recorded[0].ErrorClass})
+			}
 			require.Equal(t, workflows.OutcomeFailed, env.outcome)
 		})
 	}

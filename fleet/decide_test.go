@@ -1,11 +1,14 @@
 package fleet
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -155,6 +158,41 @@ func TestShardsThatTheirWorkerStillWritesCanBeLeftToIt(t *testing.T) {
 	d := Decide(row, p, History{}, noon)
 	assert.Equal(t, DoNothing, d.Action)
 	assert.True(t, strings.HasPrefix(d.Reason, "20 pending generations left to their live writer"), d.Reason)
+}
+
+func TestADecisionIsAwaitedWhereAMarkFellACounterRestartedOrAMergeFoundWorse(t *testing.T) {
+	remembers := History{RememberedMarks: map[string]uint64{"s": 4}, MarksVersion: 1}
+	for name, c := range map[string]struct {
+		shard   Shard
+		history History
+		want    bool
+	}{
+		"all as it should be":                   {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active", CurrentGeneration: 6, CompactedMark: 4, Pending: 1}, remembers, false},
+		"the mark fell":                         {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active", CurrentGeneration: 6, CompactedMark: 3, Pending: 1}, remembers, true},
+		"the mark fell, and nothing is pending": {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active", CurrentGeneration: 6, CompactedMark: 3}, remembers, true},
+		"the counter began again":               {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active", CurrentGeneration: 3, CompactedMark: 4, Pending: 2}, History{}, true},
+		"nothing was ever written to it":        {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active"}, History{}, false},
+		"it is sealed: nobody can decide":       {Shard{ShardMark: ShardMark{ID: "s"}, Status: "sealed", CurrentGeneration: 6, CompactedMark: 3, Pending: 1}, remembers, false},
+		"the marks are those of an older table": {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active", CurrentGeneration: 6, CompactedMark: 3, Pending: 1}, History{RememberedMarks: map[string]uint64{"s": 4}, MarksVersion: 99}, false},
+		"only a merge could find it":            {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active"}, History{Merge: Tries{Error: "not merged: shard s was made anew" + acceptHint}}, true},
+		"a retirement found it":                 {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active"}, History{Retire: Tries{Error: "not merged: shard s was made anew" + nativeHint(t)}}, true},
+		"a merge failed for another reason":     {Shard{ShardMark: ShardMark{ID: "s"}, Status: "active"}, History{Merge: Tries{Error: "shard s is sealed"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Row{Version: 9, Shards: []Shard{c.shard}}
+			require.Equal(t, c.want, AwaitsDecision(&r, c.history))
+		})
+	}
+}
+
+// nativeHint is how the native library ends such a sentence: by its own source.
+func nativeHint(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile("../native/src/merge/look.rs")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`pub const DECIDE: &str = "([^"]+)";`).FindSubmatch(source)
+	require.NotNil(t, found)
+	return string(found[1])
 }
 
 func TestAShardDrainedBySomebodyElseIsLeftToItsWriterFromThenOn(t *testing.T) {

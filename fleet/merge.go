@@ -1,5 +1,7 @@
 package fleet
 
+import "strings"
+
 // wantsMerge is about pending generations, and about stranded WAL entries that a
 // merge replays.
 func wantsMerge(r Row, p Policy, h History, now int64) Decision {
@@ -77,8 +79,31 @@ const (
 	notRetired = "not retired: "
 )
 
-// acceptHint ends the sentence of a refusal that waiting does not lift.
-const acceptHint = "; accept shows what is there and lets you decide"
+// acceptHint ends the sentence of a refusal that waiting does not lift. Those of the
+// native library begin like it (acceptWords).
+const (
+	acceptWords = "; accept shows what is there and lets "
+	acceptHint  = acceptWords + "you decide"
+)
+
+// AwaitsDecision says whether merges of an experiment stand refused until somebody
+// decides: its table was overwritten or restored, or a shard was made anew. Some of
+// that the row shows; the rest only a merge has found, and the journal tells of it.
+func AwaitsDecision(r *Row, h History) bool {
+	for _, tries := range []Tries{h.Merge, h.Retire} {
+		if strings.Contains(tries.Error, acceptWords) {
+			return true
+		}
+	}
+	marks := h.Marks(r)
+	for _, s := range r.Shards {
+		erased := s.CompactedMark < marks[s.ID]
+		if s.Status != "sealed" && (erased || s.Pending > 0 && mergeRefused(s, marks[s.ID]) != "") {
+			return true
+		}
+	}
+	return false
+}
 
 // mergeRefused says why the pending generations of a shard must not be merged, ""
 // if they may. remembered is the newest mark that we ever saw of it.

@@ -21,14 +21,23 @@ func (s *Server) accept(ctx context.Context, in *acceptInput) (*maintenanceOutpu
 	if b := in.Body; b != nil {
 		r.By, r.Why, r.LeaveOut, r.Seen = b.By, line(b.Why), b.LeaveOut, line(b.Seen)
 	}
-	switch {
-	case in.DryRun:
-	case r.Why == "":
-		return nil, refuse(http.StatusUnprocessableEntity, "why: must be given: the journal keeps why it was decided so")
-	case r.Seen == "":
-		return nil, refuse(http.StatusUnprocessableEntity, "seen: must be given: accept.seen of a dry run, so that it is decided about what was looked at")
+	if !in.DryRun {
+		if err := r.complete(); err != nil {
+			return nil, err
+		}
 	}
 	return s.maintain(ctx, in.Name, r, in.DryRun)
+}
+
+// checkDecision refuses a decision that says not why, or not about what.
+func checkDecision(why, seen string) error {
+	switch "" {
+	case why:
+		return refuse(http.StatusUnprocessableEntity, "why: must be given: the journal keeps why it was decided so")
+	case seen:
+		return refuse(http.StatusUnprocessableEntity, "seen: must be given: accept.seen of a dry run, so that it is decided about what was looked at")
+	}
+	return nil
 }
 
 // acceptPlan says what a decision would be about, by the marks that the journal

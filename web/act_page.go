@@ -28,6 +28,7 @@ type actContent struct {
 	Shards   []shardChoice // of seal: which one
 	Shard    string        // of seal: the chosen one
 	Unknown  bool          // of seal: entries too of which nobody can tell
+	LeaveOut bool          // of accept: what is listed is taken out, not merged
 	Seen     *Verification // of verify
 }
 
@@ -47,6 +48,7 @@ var acts = map[string]string{
 	workflows.ActionOptimize: "Merges what is pending into the base table and rewrites small fragments into larger ones. No row changes.",
 	workflows.ActionWake:     "Looks whether it was written since it retired. If so it is hot again, else nothing changes.",
 	workflows.ActionSeal:     "Replays what a writer that died has left in one shard's log, so that it can be merged. Not while the writer lives: the shard must have been silent.",
+	workflows.ActionAccept:   "Decides about what every merge refuses: the table was restored or overwritten, or a shard was made anew. One commit, for exactly what is shown here; if anything moved since, it is refused.",
 	actVerify:                "Reopens everything without caches and lists what is pending, stranded or unknown. It reads, and changes nothing.",
 }
 
@@ -71,7 +73,7 @@ func (s *Server) showAct(c echo.Context, status int, problem string) error {
 	r := askedBy(c)
 	p := actContent{
 		Bare: t.exp.Name, Kind: string(t.exp.Kind), Href: experimentPath(t.exp.String()),
-		Verb: strings.ToUpper(action[:1]) + action[1:], Explain: acts[action], Force: r.Force, Shard: r.Shard, Unknown: r.AllowUnknown,
+		Verb: strings.ToUpper(action[:1]) + action[1:], Explain: acts[action], Force: r.Force, Shard: r.Shard, Unknown: r.AllowUnknown, LeaveOut: r.LeaveOut,
 		Plan: MaintenancePlan{ID: t.exp.String(), Action: action, Blocking: []string{}},
 	}
 	switch {
@@ -91,8 +93,8 @@ func (s *Server) showAct(c echo.Context, status int, problem string) error {
 func askedBy(c echo.Context) asked {
 	r := asked{action: c.Param("action")}
 	given := func(name string) string { return or(c.FormValue(name), c.QueryParam(name)) }
-	r.By, r.Why, r.Shard = c.FormValue("by"), c.FormValue("why"), line(given("shard"))
-	r.Force, r.AllowUnknown = given("force") == "true", given("allow_unknown") == "true"
+	r.By, r.Why, r.Shard, r.Seen = c.FormValue("by"), c.FormValue("why"), line(given("shard")), line(c.FormValue("seen"))
+	r.Force, r.AllowUnknown, r.LeaveOut = given("force") == "true", given("allow_unknown") == "true", given("leave_out") == "true"
 	return r
 }
 
@@ -141,7 +143,17 @@ func (p *actContent) chooseShard(t target) {
 
 // Startable says whether the button is there.
 func (p actContent) Startable() bool {
+	if p.Plan.Action == workflows.ActionAccept && p.Plan.Accept == nil {
+		return false // nothing was seen that one could decide about
+	}
 	return p.Needs == "" && p.Plan.Action != actVerify && (p.Plan.Start || p.CanForce)
+}
+
+// Decidable says whether there is another way to decide. Leaving out is one also where
+// merging is refused for a shard that mixes what was merged with what was not.
+func (p actContent) Decidable() bool {
+	a := p.Plan.Accept
+	return a != nil && (len(a.Shards) > 0 || a.Refused != nil && a.Refused.Code == "mixed")
 }
 
 // actForm does what the page has shown.
@@ -151,10 +163,8 @@ func (s *Server) actForm(c echo.Context) error {
 		return refuse(http.StatusNotFound, "there is nothing at this address")
 	}
 	r := askedBy(c)
-	if action == workflows.ActionSeal {
-		if err := checkShard(r.Shard); err != nil {
-			return s.showAct(c, http.StatusUnprocessableEntity, s.explain(c.Request().Context(), err).Message)
-		}
+	if err := r.complete(); err != nil {
+		return s.showAct(c, http.StatusUnprocessableEntity, s.explain(c.Request().Context(), err).Message)
 	}
 	started, err := s.start(c.Request().Context(), c.Param("name"), r)
 	if err != nil {
@@ -178,6 +188,9 @@ func offered(d Detail) []string {
 		return []string{actVerify}
 	}
 	out := []string{workflows.ActionOptimize, workflows.ActionRetire}
+	if d.AwaitsDecision {
+		out = append(out, workflows.ActionAccept)
+	}
 	for _, shard := range d.WALShards {
 		if shard.TailEntries == nil || *shard.TailEntries > 0 {
 			return append(out, workflows.ActionSeal, actVerify)

@@ -91,6 +91,8 @@ type Detail struct {
 	Stale       bool               `json:"stale"`
 	Policy      Policy             `json:"policy" doc:"In force for it"`
 	Running     *Running           `json:"running" doc:"Maintenance that runs; null = none"`
+
+	AwaitsDecision bool `json:"awaits_decision" doc:"Merges stand refused until an operator decides: accept shows what is there"`
 }
 
 // Shard is one MemWAL shard.

@@ -104,7 +104,7 @@ func (b tab) inTheme(scheme string) {
 
 // audited are the pages and states that are looked at; add yours.
 var audited = []string{"list", "list-filtered", "list-mistake", "list-no-match", "list-paused", "list-failing", "list-retired", "list-cold", "list-partial", "batch-preview", "batch",
-	"operations", "operations-not-read", "experiment-busy", "experiment-came", "experiment-retired", "act-verify", "act-seal", "rounds", "runbook"}
+	"operations", "operations-not-read", "experiment-busy", "experiment-came", "experiment-retired", "act-verify", "act-seal", "act-accept", "act-accept-leave-out", "rounds", "runbook"}
 
 func TestPagesHaveNoSeriousFindingsOfAxe(t *testing.T) {
 	source := axe(t)

@@ -79,7 +79,7 @@ func (s *Server) unobserved(c echo.Context, failed error) error {
 	row := fleet.UnknownRow(t.exp)
 	d := describe(shown{row: &row, state: Hot, decision: fleet.Decision{Action: fleet.DoNothing, Reason: "no round has observed it yet"}}, s.now().UnixMilli())
 	d.Health = "Named by its source; it could not be observed just now."
-	s.surround(&d, m, t.exp.ID)
+	s.surround(&d, m, &row)
 	p, err := s.experimentContent(c, m, d)
 	if err != nil {
 		return err

@@ -142,14 +142,16 @@ func (s *Server) stored(m moment, t target) Detail {
 	d := describe(m.view.shown(t.at, m.retiring, now), now)
 	d.AsOf = timeOf(m.asOf())
 	d.Stale, _ = m.stale(now)
-	s.surround(&d, m, t.exp.ID)
+	s.surround(&d, m, t.row)
 	return d
 }
 
-// surround adds what is not in the row: the policy in force, and what runs.
-func (s *Server) surround(d *Detail, m moment, id fleet.ID) {
-	d.Policy = s.policyOf(id)
-	if r := m.runningOf(id); r != nil {
+// surround adds what is not in the row: the policy in force, what runs, and whether
+// somebody has to decide.
+func (s *Server) surround(d *Detail, m moment, row *fleet.Row) {
+	d.Policy = s.policyOf(row.ID)
+	d.AwaitsDecision = d.State != Retired && fleet.AwaitsDecision(row, m.view.histories[row.ID])
+	if r := m.runningOf(row.ID); r != nil {
 		running := s.running(*r)
 		d.Running = &running
 	}
@@ -184,7 +186,7 @@ func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
 	s.classify(ctx, e.row, now)
 	d := describe(e, now)
 	d.Fresh, d.AsOf = true, &now
-	s.surround(&d, m, t.exp.ID)
+	s.surround(&d, m, e.row)
 	return d, nil
 }
 

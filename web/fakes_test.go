@@ -102,6 +102,9 @@ func (f *fakeStore) Preview(_ context.Context, spec lance.PreviewSpec) (lance.Pr
 }
 
 func (f *fakeStore) PreviewAccept(_ context.Context, spec lance.AcceptSpec) (lance.Accepted, error) {
+	if f.accepting == nil {
+		return lance.Accepted{}, errors.New("not expected to look at what merges refuse")
+	}
 	return f.accepting(spec)
 }
 

@@ -71,7 +71,7 @@ func (s *Server) wake(ctx context.Context, in *wakeInput) (*maintenanceOutput, e
 func (s *Server) seal(ctx context.Context, in *sealInput) (*maintenanceOutput, error) {
 	r := asked{action: workflows.ActionSeal}
 	r.By, r.Why, r.Shard, r.AllowUnknown = in.Body.By, in.Body.Why, line(in.Body.Shard), in.Body.AllowUnknown
-	if err := checkShard(r.Shard); err != nil {
+	if err := r.complete(); err != nil {
 		return nil, err
 	}
 	return s.maintain(ctx, in.Name, r, in.DryRun)
@@ -92,6 +92,17 @@ func checkShard(id string) error {
 type asked struct {
 	action string
 	control.MaintenanceRequest
+}
+
+// complete refuses what leaves out something that its action can't do without.
+func (r asked) complete() error {
+	switch r.action {
+	case workflows.ActionSeal:
+		return checkShard(r.Shard)
+	case workflows.ActionAccept:
+		return checkDecision(line(r.Why), r.Seen)
+	}
+	return nil
 }
 
 func (s *Server) maintain(ctx context.Context, name string, r asked, dry bool) (*maintenanceOutput, error) {

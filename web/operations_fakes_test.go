@@ -106,6 +106,30 @@ func samplesOf(id fleet.ID, seed uint64, deep bool) []fleet.Sample {
 	return out
 }
 
+// restored has one experiment stand as after its user restored it: the journal
+// remembers a merge that the table does not.
+func restored(b *bench) {
+	row := &b.store.snapshot.Rows[10]
+	exp := row.Experiment
+	*row = withShards(row.Name, 30)
+	row.Experiment = exp
+	row.Shards[0].CompactedMark, row.Shards[0].CurrentGeneration, row.Shards[0].Pending = 0, 6, 2
+	row.PendingWAL = 2
+	after := fleet.UnknownFacts()
+	after.Version, after.Marks = 0, map[string]uint64{row.Shards[0].ID: 4}
+	b.store.actions = append(b.store.actions, fleet.Action{ID: "before", At: minutesAgo(9000), Kind: fleet.ActMergeWAL, Target: row.String(), Outcome: "done", After: after.Text()})
+	b.store.accepting = func(spec lance.AcceptSpec) (lance.Accepted, error) {
+		done := "2 generations (4 to 5) with at most 10 rows are merged: new rows come in, rows of a key that the table has are replaced, deletes are applied"
+		if spec.LeaveOut {
+			done = "2 generations (4 to 5) with at most 10 rows are not merged: they are taken out of the log, and what is only in them is lost to readers at once"
+		}
+		return lance.Accepted{Seen: "as it is", Shards: []lance.AcceptedShard{{
+			Shard: row.Shards[0].ID, Code: "mark_erased", Mark: 3, Remembered: 4, Generations: 2, Rows: 10, Bytes: -1,
+			Sentences: []string{"the table records no merge of the shard, and we merged up to generation 4", done, "everything up to generation 3 counts as merged from then on"},
+		}}}, nil
+	}
+}
+
 // operationPreviews are the states of the pages about work.
 func operationPreviews() []preview {
 	busy := func(change func(*bench)) func(testing.TB) *bench {
@@ -197,6 +221,14 @@ func operationPreviews() []preview {
 				return lance.Sealed{Shard: s.Shard, Rows: 9, Entries: []lance.TailEntry{{Position: 4, Rows: 9, State: "stranded", Time: minutesAgo(300)}}}, nil
 			}
 		})},
+		{"act-accept", one + "/do/accept", 200, "are merged: new rows come in", busy(restored)},
+		{"act-accept-leave-out", one + "/do/accept?leave_out=true", 200, "rows that are only in it are lost", busy(restored)},
+		{"act-accept-nothing", one + "/do/accept", 200, "no shard stands refused", busy(func(b *bench) {
+			b.store.accepting = func(lance.AcceptSpec) (lance.Accepted, error) {
+				return lance.Accepted{Refused: &lance.Refusal{Code: "nothing_refused", Sentence: "no shard stands refused"}}, nil
+			}
+		})},
+		{"experiment-awaits-decision", one, 200, "accept…", busy(restored)},
 		{"act-temporal-down", one + "/do/optimize", 200, "nothing can be started", func(t testing.TB) *bench {
 			b := busy(nil)(t)
 			b.temporal.err = errors.Join(unreachable())

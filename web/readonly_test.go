@@ -73,8 +73,8 @@ func TestBrowsingARetiredFleetLeavesEveryTableAsItWas(t *testing.T) {
 	one := "/experiments/" + entry.String()
 	pages := []string{
 		"/?state=retired", "/?search=rested", "/export.csv?state=retired", "/export.json?search=rested", one, one + "?fresh=true", one + "?days=30&run=run-3",
-		one + "/do/wake", one + "/do/retire", one + "/do/verify", one + "/do/verify?deep=true", one + "/do/seal", one + "/charts/size", "/operations", "/operations?kind=retire&outcome=done&days=30",
-		"/operations/charts/duration", "/rounds", "/runbook", "/experiments/unseen", "/experiments/rollout:unseen/do/optimize",
+		one + "/do/wake", one + "/do/retire", one + "/do/verify", one + "/do/verify?deep=true", one + "/do/seal", one + "/do/accept", one + "/charts/size", "/operations", "/operations?kind=retire&outcome=done&days=30",
+		"/operations/charts/duration", "/rounds", "/runbook", "/experiments/unseen", "/experiments/rollout:unseen/do/optimize", "/experiments/rollout:seen/do/accept", "/experiments/rollout:seen/do/accept?leave_out=true",
 	}
 	for _, path := range []string{"/experiments?state=retired", "/experiments?search=rested", one, one + "?fresh=true", one + "/plan", one + "/history", one + "/verify", one + "/verify?deep=true",
 		one + "/series", "/plan", "/operations", "/series", "/rounds", "/tasks", "/status", "/experiments/unseen", "/experiments/seen/plan?action=optimize"} {

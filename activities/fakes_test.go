@@ -34,6 +34,8 @@ type fakeWorld struct {
 	batches   int // of full observations
 	requests  fleet.Requests
 	now       time.Time
+	ahead     time.Duration // now is, of the storage's time
+	clockErr  error
 	swept     int
 	samples   []fleet.Sample
 	ledger    []fleet.LedgerEntry // every one that was ever added
@@ -227,6 +229,10 @@ func (w *fakeWorld) RemovePages(context.Context, string) (int, error) {
 func (w *fakeWorld) Sweep(context.Context, string, int64) (int, error) {
 	w.swept++
 	return 0, nil
+}
+
+func (w *fakeWorld) StorageNow(context.Context) (int64, error) {
+	return w.now.Add(-w.ahead).UnixMilli(), w.clockErr
 }
 
 // The roles whose methods share a name with another one's.

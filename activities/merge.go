@@ -35,6 +35,7 @@ type mergeRun struct {
 	heavy       Heavy
 	lease       *lease
 	until       time.Time
+	now         int64 // when the tails were looked at, unix ms
 	result      workflows.MergeResult
 }
 
@@ -43,6 +44,10 @@ func (m *mergeRun) run(ctx context.Context) error {
 	m.result = workflows.MergeResult{Marks: maps.Clone(m.in.Marks)}
 	if m.result.Marks == nil {
 		m.result.Marks = map[string]uint64{}
+	}
+	var err error
+	if m.now, err = m.clock(ctx); err != nil {
+		return err
 	}
 	tails, err := m.heavy.ClassifyTail(ctx, m.in.Target.URI)
 	if err != nil {
@@ -61,6 +66,18 @@ func (m *mergeRun) run(ctx context.Context) error {
 	return m.count(ctx, tails)
 }
 
+// clock is the time, and not later than the storage's where a live shard must be left
+// to its worker: by a clock that is ahead none would look live. Sealing goes by the
+// storage's clock in any case (native/README.md).
+func (m *mergeRun) clock(ctx context.Context) (int64, error) {
+	now := m.maintenance.Scan.nowMS()
+	if m.in.Limits.LeaveWrittenWithin <= 0 {
+		return now, nil
+	}
+	storage, err := m.maintenance.Scan.Staging.StorageNow(ctx)
+	return min(now, storage), err
+}
+
 // oldestFirst orders shards by when they were last written: where two of them hold
 // the same key, the one written later shall have the last word.
 func oldestFirst(tails []lance.Tail) {
@@ -69,7 +86,7 @@ func oldestFirst(tails []lance.Tail) {
 
 // shard seals one shard if it has stranded entries, and merges what is pending.
 func (m *mergeRun) shard(ctx context.Context, tail lance.Tail) error {
-	switch m.in.Limits.Reach().Step(tail.Seen(), m.maintenance.Scan.nowMS()) {
+	switch m.in.Limits.Reach().Step(tail.Seen(), m.now) {
 	case fleet.LeaveShard:
 		m.result.Live++
 		return nil

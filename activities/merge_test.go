@@ -104,6 +104,44 @@ func TestARememberedMarkGoesWithEveryPass(t *testing.T) {
 	require.Equal(t, []uint64{5, 8, 16}, remembered)
 }
 
+func TestAWorkerWhoseClockIsAheadLeavesALiveShardToItsWriter(t *testing.T) {
+	for _, ahead := range []time.Duration{-24 * time.Hour, -time.Hour, 0, time.Hour, 24 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			w := newWorld("a")
+			w.now, w.ahead = time.Unix(1_000_000_000, 0), ahead
+			storage := w.now.Add(-ahead)
+			h := shards(w, map[string]int64{s1: 1, s2: 1})
+			h.tails = func() ([]lance.Tail, error) {
+				return []lance.Tail{
+					{Shard: s1, NewestTime: storage.Add(-10 * time.Minute).UnixMilli()},
+					{Shard: s2, NewestTime: storage.Add(-40 * time.Hour).UnixMilli()},
+				}, nil
+			}
+			in := mergeIn()
+			in.Limits.LeaveWrittenWithin = time.Hour.Milliseconds()
+			r, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, in)
+			require.NoError(t, err)
+			require.Equal(t, 1, r.Live)
+			require.NotContains(t, h.calls, "merge "+s1)
+			require.Contains(t, h.calls, "merge "+s2)
+		})
+	}
+}
+
+func TestWhereTheStorageTellsNoTimeNothingIsMergedBesideItsWriter(t *testing.T) {
+	w := newWorld("a")
+	w.clockErr = &lance.Error{Class: lance.Unreachable, Op: "put", Message: "no answer"}
+	h := shards(w, map[string]int64{s1: 1})
+	in := mergeIn()
+	_, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, in)
+	require.NoError(t, err, "nothing is left to anybody: nobody asks")
+	in.Limits.LeaveWrittenWithin = 1
+	merges := len(h.calls)
+	_, err = do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, in)
+	require.Error(t, err)
+	require.Len(t, h.calls, merges)
+}
+
 func TestStrandedEntriesOfASilentShardAreSealedBeforeTheMerge(t *testing.T) {
 	w := newWorld("a")
 	old := w.now.Add(-2 * time.Hour).UnixMilli()

@@ -90,6 +90,7 @@ type Staging interface {
 	Hints(ctx context.Context, key string) (map[fleet.ID]bool, error)
 	RemovePages(ctx context.Context, roundID string) (int, error)
 	Sweep(ctx context.Context, keepListing string, now int64) (int, error)
+	StorageNow(ctx context.Context) (int64, error) // unix ms
 }
 
 // Rounds reads and writes `_rounds`. Append is idempotent by round id.

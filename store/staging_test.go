@@ -22,6 +22,7 @@ func stagingSuite() map[string]func(*testing.T, *backend) {
 		"each attempt at a page stores an object of its own":      stagingPages,
 		"pages of one round go and everything else stays":         stagingRemove,
 		"a sweep takes what is older than a day and not in use":   stagingSweep,
+		"the storage tells its time":                              storageTells,
 		"what events named is taken by one round":                 hintsTaken,
 		"a round begun again finds what it had taken":             hintsRetried,
 		"hints never pile up":                                     hintsBounded,
@@ -151,11 +152,21 @@ func stagingSweep(t *testing.T, b *backend) {
 	require.NoError(t, err)
 	_, err = store.ClaimIdentity(t.Context(), b, b.dir, store.Identity{})
 	require.NoError(t, err)
-	now := time.Now()
-	removed, err := s.Sweep(t.Context(), current, now.UnixMilli())
+	for _, wrong := range []time.Duration{-25 * time.Hour, -time.Hour, 0, time.Hour, 25 * time.Hour} {
+		removed, err := s.Sweep(t.Context(), current, time.Now().Add(wrong).UnixMilli())
+		require.NoError(t, err)
+		require.Zero(t, removed, "all of it is young, whatever a worker's clock says: %v", wrong)
+	}
+	now, aged := b.later(t, 25*time.Hour)
+	if !aged {
+		return // a bucket dates its objects itself
+	}
+	_, err = s.PutListing(t.Context(), listing(3))
 	require.NoError(t, err)
-	require.Zero(t, removed, "all of it is young")
-	removed, err = s.Sweep(t.Context(), current, now.Add(25*time.Hour).UnixMilli())
+	removed, err := s.Sweep(t.Context(), current, now.Add(-24*time.Hour).UnixMilli())
+	require.NoError(t, err)
+	require.Zero(t, removed, "a clock that is behind only delays")
+	removed, err = s.Sweep(t.Context(), current, now.UnixMilli())
 	require.NoError(t, err)
 	require.Equal(t, 2, removed)
 	other := store.NewStaging(b, b.dir)

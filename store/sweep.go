@@ -26,35 +26,55 @@ func (s *Staging) RemovePages(ctx context.Context, roundID string) (int, error) 
 	if !validRound.MatchString(roundID) {
 		return 0, &lance.Error{Class: lance.Invalid, Op: "remove pages", Message: fmt.Sprintf("%q is no id of a round", roundID)}
 	}
-	return s.remove(ctx, path.Join(roundsFolder, roundID), func(lance.ObjectInfo) bool { return true })
+	folder := path.Join(roundsFolder, roundID)
+	objects, err := s.list(ctx, folder)
+	if err != nil {
+		return 0, err
+	}
+	return s.remove(ctx, folder, objects, func(lance.ObjectInfo) bool { return true })
 }
 
 // Sweep removes what nobody needs: pages and hints older than a day, and listings older than
-// a day except the one to keep. It returns how many objects went.
+// a day except the one to keep. It returns how many objects went. now may be wrong: it
+// is never later than the newest of the objects, which the storage has dated. A round
+// stores its listing anew each hour, so that there is a new one.
 func (s *Staging) Sweep(ctx context.Context, keepListing string, now int64) (int, error) {
-	old := now - keepStaged.Milliseconds()
-	pages, err := s.remove(ctx, roundsFolder, func(o lance.ObjectInfo) bool { return o.Time < old })
-	if err != nil {
-		return pages, err
+	folders := []string{roundsFolder, hintsFolder, listingsFolder}
+	staged, newest := make([][]lance.ObjectInfo, len(folders)), int64(0)
+	for i, folder := range folders {
+		objects, err := s.list(ctx, folder)
+		if err != nil {
+			return 0, err
+		}
+		for _, o := range objects {
+			newest = max(newest, o.Time)
+		}
+		staged[i] = objects
 	}
-	hints, err := s.remove(ctx, hintsFolder, func(o lance.ObjectInfo) bool { return o.Time < old })
-	if err != nil {
-		return pages + hints, err
+	old := min(now, newest) - keepStaged.Milliseconds()
+	removed := 0
+	for i, folder := range folders {
+		n, err := s.remove(ctx, folder, staged[i], func(o lance.ObjectInfo) bool {
+			return o.Time < old && path.Base(o.URI) != keepListing+listingSuffix
+		})
+		if removed += n; err != nil {
+			return removed, err
+		}
 	}
-	keep := keepListing + listingSuffix
-	listings, err := s.remove(ctx, listingsFolder, func(o lance.ObjectInfo) bool {
-		return o.Time < old && path.Base(o.URI) != keep
-	})
-	return pages + hints + listings, err
+	return removed, nil
+}
+
+func (s *Staging) list(ctx context.Context, folder string) ([]lance.ObjectInfo, error) {
+	objects, err := s.writer.List(ctx, join(s.dataDir, folder), 0)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", folder, err)
+	}
+	return objects, nil
 }
 
 // remove deletes those of our objects below a folder that are unwanted.
-func (s *Staging) remove(ctx context.Context, folder string, unwanted func(lance.ObjectInfo) bool) (int, error) {
+func (s *Staging) remove(ctx context.Context, folder string, objects []lance.ObjectInfo, unwanted func(lance.ObjectInfo) bool) (int, error) {
 	s.removeTorn(folder, unwanted)
-	objects, err := s.writer.List(ctx, join(s.dataDir, folder), 0)
-	if err != nil {
-		return 0, fmt.Errorf("list %s: %w", folder, err)
-	}
 	var uris []string
 	for _, o := range objects {
 		if ours(o.URI) && unwanted(o) {

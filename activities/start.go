@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"lancefleet/fleet"
 	"lancefleet/workflows"
@@ -74,13 +77,33 @@ func (a *Starts) start(ctx context.Context, in workflows.StartMaintenanceInput, 
 		return err
 	}
 	result.Waiting, result.Blocked, result.CoolingDown = len(plan.Waiting), len(plan.Blocked), plan.CoolingDown
-	for i, s := range plan.Starts {
-		l.report(Progress{Step: "start", Done: i, Of: len(plan.Starts)})
-		if err := a.startOne(ctx, s, result); err != nil {
-			return err
-		}
+	return a.startAll(ctx, plan.Starts, l, result)
+}
+
+// startsAtOnce keeps a round short where Temporal takes its time: the next one waits
+// for this one's end.
+const startsAtOnce = 8
+
+func (a *Starts) startAll(ctx context.Context, starts []fleet.Start, l *lease, result *workflows.StartMaintenanceResult) error {
+	var counting sync.Mutex
+	done := 0
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(startsAtOnce)
+	for _, s := range starts {
+		group.Go(func() error {
+			already, err := a.Starter.Start(ctx, s)
+			if err != nil {
+				return fmt.Errorf("start the %s of %s: %w", s.Action, s.ID, err)
+			}
+			counting.Lock()
+			defer counting.Unlock()
+			done++
+			l.report(Progress{Step: "start", Done: done, Of: len(starts)})
+			count(s.Action, already, result)
+			return nil
+		})
 	}
-	return nil
+	return group.Wait()
 }
 
 func (a *Starts) tables(ctx context.Context, round int64, result *workflows.StartMaintenanceResult) error {
@@ -135,20 +158,15 @@ func left(b fleet.Budgets, running map[fleet.ID]fleet.Todo) fleet.Budgets {
 	}
 }
 
-func (a *Starts) startOne(ctx context.Context, s fleet.Start, result *workflows.StartMaintenanceResult) error {
-	already, err := a.Starter.Start(ctx, s)
-	if err != nil {
-		return fmt.Errorf("start the %s of %s: %w", s.Action, s.ID, err)
-	}
+func count(action fleet.Todo, already bool, result *workflows.StartMaintenanceResult) {
 	switch {
 	case already:
 		result.AlreadyRunning++
-	case s.Action == fleet.DoMerge:
+	case action == fleet.DoMerge:
 		result.Merges++
-	case s.Action == fleet.DoCompact:
+	case action == fleet.DoCompact:
 		result.Compactions++
-	case s.Action == fleet.DoRetire:
+	case action == fleet.DoRetire:
 		result.Retirements++
 	}
-	return nil
 }

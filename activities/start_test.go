@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 // fakeStarter is Temporal as StartMaintenance sees it.
 type fakeStarter struct {
+	mu      sync.Mutex
 	started []fleet.Start
 	running map[fleet.ID]fleet.Todo
 	open    map[fleet.ID]bool // run although the list does not say so yet
@@ -25,6 +27,8 @@ type fakeStarter struct {
 }
 
 func (s *fakeStarter) Start(_ context.Context, what fleet.Start) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
 		return false, s.err
 	}

@@ -19,6 +19,7 @@ type bench struct {
 	engine   *lance.Engine
 	temporal *temporal
 	begun    time.Time
+	attacks  int // of the load tool
 }
 
 // newBench wants of the settings where fleets are made and whether they are kept.

@@ -30,7 +30,8 @@ type ground struct {
 	experiments []fleet.Experiment
 	writes      int64 // batches so far: each has rows of its own
 	worker, web *program
-	server      string // address of web
+	server      string  // address of web
+	ready       float64 // seconds until web showed all, where that was waited for
 }
 
 // Round is one round, from the command to its answer.

@@ -34,6 +34,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "maintenance" {
 		return runMaintenance(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == "web" {
+		return runWeb(ctx, args[1:])
+	}
 	settings, err := parseSettings(args, os.Stderr)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ type tools struct {
 	native     string // library
 	temporal   string
 	toxiproxy  string // "" = not to be had
+	vegeta     string // load; "" = not to be had
 	python     string // "" = not to be had; has pylance
 	script     string // poll.py
 	target     string // cargo's folder: tells which profile the library is of
@@ -26,6 +27,7 @@ func findTools() (tools, error) {
 		native:     filepath.Join(root, "bin", libraryName()),
 		temporal:   place("LANCEFLEET_TEMPORAL", "bin/temporal"),
 		toxiproxy:  place("LANCEFLEET_TOXIPROXY", "bin/toxiproxy"),
+		vegeta:     place("LANCEFLEET_VEGETA", "bin/vegeta"),
 		python:     place("LANCEFLEET_PYTHON", "venv/bin/python"),
 		script:     filepath.Join(root, "bench", "poll.py"),
 		target:     os.Getenv("CARGO_TARGET_DIR"),

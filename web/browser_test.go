@@ -184,6 +184,12 @@ func journey(browser context.Context, t *testing.T, scripts bool, width int64) {
 	require.Contains(t, tab.text(".pager"), "1–50 of 3,000")
 	tab.fits()
 
+	for _, narrower := range []int64{1024, 768} {
+		tab.do(chromedp.EmulateViewport(min(width, narrower), 800))
+		require.LessOrEqual(t, js[int](tab, `(() => { const s = document.querySelector(".scroll"); return s.scrollWidth - s.clientWidth })()`), 0, "the next action is seen without scrolling sideways, at %d", narrower)
+	}
+	tab.do(chromedp.EmulateViewport(width, 800))
+
 	tab.typed("#search", "GSM8K"+kb.Enter)
 	tab.see(`#search[value="GSM8K"]`)
 	require.Contains(t, tab.address(), "q=GSM8K")

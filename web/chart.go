@@ -116,7 +116,7 @@ func (c chart) parts() []plotter.XYs {
 	var part plotter.XYs
 	end := func() {
 		if len(part) == 1 { // a single point has no length: draw a short piece
-			part = append(part, plotter.XY{X: part[0].X + float64(c.to-c.from)/200, Y: part[0].Y})
+			part = append(part, c.shortPiece(part[0]))
 		}
 		if len(part) > 0 {
 			parts = append(parts, part)
@@ -132,6 +132,16 @@ func (c chart) parts() []plotter.XYs {
 	}
 	end()
 	return parts
+}
+
+// shortPiece ends a line that has one point only, within the picture: what sticks out
+// would widen its axis.
+func (c chart) shortPiece(from plotter.XY) plotter.XY {
+	length := float64(c.to-c.begin()) / 100
+	if end := from.X + length; end <= float64(c.to) {
+		return plotter.XY{X: end, Y: from.Y}
+	}
+	return plotter.XY{X: from.X - length, Y: from.Y}
 }
 
 // valueTicks are round numbers from 0 to above the largest value.

@@ -83,7 +83,7 @@ func sentence(err error) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return s
+	return strings.TrimRight(s, ".") // the words around it end with their own
 }
 
 // uncertain words a failure of something that was asked to change: no answer does

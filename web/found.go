@@ -35,11 +35,20 @@ func (q Query) find(a *asking) *found {
 	match := q.matcher(a)
 	n := int32(a.view.count())
 	f := &found{bits: make([]uint64, n/64+1), totals: Totals{RowsExact: true}}
-	for i := range n {
+	take := func(i int32) {
 		if match(i) {
 			f.bits[i/64] |= 1 << (i % 64)
 			f.total++
 			f.totals.add(a.view.row(i))
+		}
+	}
+	if few, all := q.candidates(a.view); all {
+		for i := range n {
+			take(i)
+		}
+	} else {
+		for _, i := range few {
+			take(i)
 		}
 	}
 	if lasting {

@@ -217,8 +217,11 @@ func sortHeaders(q Query) []sortHeader {
 		if col.number != nil && !col.time {
 			h.Class = "num"
 		}
-		if col.name == "action" {
+		switch col.name {
+		case "action":
 			h.Class = "why"
+		case "kind":
+			h.Class = "kind"
 		}
 		if i == q.column {
 			h.On, next.Down = true, !q.Down

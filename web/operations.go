@@ -96,12 +96,11 @@ func (s *Server) operations(ctx context.Context, m moment, q workQuery) Operatio
 	if err != nil {
 		out.Missing = append(out.Missing, sentence(err))
 	}
-	ops := withRunning(d.operations, m.running)
-	out.Work = s.work(ops, q)
-	out.Failures = failuresOf(m.view, ops)
+	parts := s.partsOf(m, d)
+	out.Work, out.Failures = s.work(parts.operations, q), parts.failures
 	if m.view != nil {
-		plan, retirement := s.plan(m, q.Limit), s.retirement(m, ops, q.Limit)
-		out.Plan, out.Retirement = &plan, &retirement
+		plan := s.plan(m, q.Limit)
+		out.Plan, out.Retirement = &plan, parts.retirement.cut(q.Limit)
 		out.Upkeep = upkeepOf(fleet.UpkeepOf(d.actions), m.view.Version)
 	}
 	return out

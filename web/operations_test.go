@@ -355,6 +355,24 @@ func TestManyRoundsAreDrawnAsTheWorstOfEach(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(points, func(a, b RoundPoint) int { return int(a.At - b.At) }))
 }
 
+func TestTheRoundsOfAYoungFleetAreDrawnApart(t *testing.T) {
+	var records []fleet.RoundRecord // newest first
+	for i := range int64(12) {
+		records = append(records, fleet.RoundRecord{FinishedAt: minutesAgo(i), DurationSeconds: 1})
+	}
+	require.Len(t, roundPoints(records, minutesAgo(7*daysOfMinutes), testNow.UnixMilli()), 12)
+}
+
+func TestTheOnlyPointOfAChartLeavesItsTimeAsItIs(t *testing.T) {
+	for name, at := range map[string]int64{"now": 0, "a moment ago": 1, "long ago": 5 * daysOfMinutes} {
+		c := chart{from: minutesAgo(7 * daysOfMinutes), to: testNow.UnixMilli(), points: []chartPoint{{minutesAgo(at), 3}}, word: wordOf(false)}
+		for _, p := range c.parts()[0] {
+			require.LessOrEqual(t, p.X, float64(c.to), name)
+			require.GreaterOrEqual(t, p.X, float64(c.begin()), name)
+		}
+	}
+}
+
 func TestEachValueOfAPolicySaysWhereItComesFrom(t *testing.T) {
 	ten := int64(10)
 	b := newBench(t, oneRow(120), func(_ *Config, p *parts) {

@@ -53,10 +53,11 @@ func (s *Server) made(m moment) (fleet.PlanOutput, []Cause) {
 		running[r.ID] = true
 	}
 	p.at, p.running = now, m.running
+	rows, idle := m.view.wanting(running, now)
 	p.made = fleet.Plan(fleet.PlanInput{
-		Rows: m.view.Snapshot.Rows, Policies: s.policies, Histories: m.view.histories, Running: running,
-		Retired: m.view.retiredAt(), Budgets: s.budgets, Now: now,
+		Rows: rows, Policies: s.policies, Histories: m.view.histories, Running: running, Budgets: s.budgets, Now: now,
 	})
+	p.made.NotDue += idle
 	p.causes = causesOf(p.made.Blocked)
 	return p.made, p.causes
 }
@@ -88,10 +89,25 @@ func planned(starts []fleet.Start, limit int) []Planned {
 	return out
 }
 
-// retiredAt is what the ledger holds, as a plan wants it.
-func (v *view) retiredAt() map[fleet.ID]int64 {
-	if v.ledger == nil {
-		return nil
+// wanting are the hot rows of which a plan has to say something, or may by now; idle
+// counts the others that nobody works on: nothing was due for them when the view was
+// built, and until the time that they were given nothing can be.
+func (v *view) wanting(running map[fleet.ID]bool, now int64) (rows []fleet.Row, idle int) {
+	isIdle := func(i int32) bool {
+		d := &v.decisions[i]
+		return d.Action == fleet.DoNothing && d.Held == "" && (d.NotBefore == 0 || d.NotBefore > now)
 	}
-	return v.ledger.Retired()
+	for _, i := range v.hot {
+		if isIdle(i) {
+			idle++
+		} else {
+			rows = append(rows, *v.Rows[i])
+		}
+	}
+	for id := range running {
+		if at, ok := v.find(id); ok && v.retired[at] == nil && isIdle(at) {
+			idle--
+		}
+	}
+	return rows, idle
 }

@@ -187,6 +187,9 @@ func (t *term) compileWord(word string) *Mistake {
 		return nil
 	}
 	whole := strings.Contains(needle, ":")
+	if !whole {
+		t.needle = needle
+	}
 	t.test = func(a *asking, i int32) bool {
 		return strings.Contains(a.view.lower[i], needle) ||
 			whole && strings.Contains(string(a.view.experiment(i).Kind)+":"+a.view.lower[i], needle)

@@ -158,29 +158,13 @@ func (b BlockedShard) Left() string {
 
 // ledgerSays lists who is at rest and who came back.
 func (s *Server) ledgerSays(out *Retirement, m moment, limit int) {
-	if m.view.ledger == nil {
-		return
-	}
-	var retired, returned []*fleet.LedgerEntry
-	for i := range m.view.ledger.Entries {
-		e := &m.view.ledger.Entries[i]
-		switch at, there := m.view.find(e.ID); {
-		case e.State == fleet.LedgerRetired && there && m.view.retired[at] != nil:
-			retired = append(retired, e)
-		case e.State == fleet.LedgerReturned:
-			returned = append(returned, e)
-		}
-	}
-	out.RetiredAll, out.ReturnedAll = len(retired), len(returned)
-	slices.SortFunc(retired, func(a, b *fleet.LedgerEntry) int {
-		return cmp.Or(cmp.Compare(b.RetiredAt, a.RetiredAt), a.Compare(b.ID))
-	})
-	slices.SortFunc(returned, func(a, b *fleet.LedgerEntry) int { return cmp.Or(cmp.Compare(b.At, a.At), a.Compare(b.ID)) })
-	for _, e := range cut(retired, limit) {
+	retired, returned := m.view.atRest, m.view.returned
+	out.RetiredAll, out.ReturnedAll = retired.all, returned.all
+	for _, e := range cut(retired.entries, limit) {
 		out.Retired = append(out.Retired, RetiredOne{ID: e.String(), LastWrite: timeOf(e.LastWrite), Bytes: numberOf(true, e.Bytes),
 			Evidence: *evidenceOf(e), Link: s.workflowPath(e.WorkflowID, e.RunID)})
 	}
-	for _, e := range cut(returned, limit) {
+	for _, e := range cut(returned.entries, limit) {
 		out.Returned = append(out.Returned, ReturnedOne{ID: e.String(), ReturnedAt: e.At, RetiredAt: e.RetiredAt, LastWrite: timeOf(e.LastWrite),
 			By: e.By, Why: e.Why, Link: s.workflowPath(e.WorkflowID, e.RunID)})
 	}

@@ -42,7 +42,7 @@ func allocations(b *bench, target string) float64 {
 func TestAnswersCostTheSameHoweverLargeTheFleet(t *testing.T) {
 	small, large := newBench(t, demoStore(1000)), newBench(t, demoStore(20_000))
 	for _, target := range []string{"/api/v1/experiments", "/api/v1/experiments?sort=pending&offset=300", "/api/v1/experiments?q=kind:rollout+pending:>0+gsm8k",
-		"/api/v1/experiments?q=failing", "/?q=fragments:>16+-kind:table"} {
+		"/api/v1/experiments?q=failing", "/?q=fragments:>16+-kind:table", "/api/v1/operations", "/operations"} {
 		require.Less(t, allocations(large, target), 1.3*allocations(small, target)+100, target)
 	}
 }
@@ -76,10 +76,12 @@ func TestPagesAndOrdersOfOneTextAskEachExperimentOnce(t *testing.T) {
 	own := q.terms[0].test
 	q.terms[0].test = func(a *asking, i int32) bool { asked++; return own(a, i) }
 	first := q.run(a)
-	require.Equal(t, v.count(), asked)
+	once := asked
+	require.Positive(t, once)
+	require.Less(t, once, v.count(), "names without a part of the word are not read")
 	q.Offset = 50
 	second := q.by(findColumn("bytes"), true).run(a)
-	require.Equal(t, v.count(), asked)
+	require.Equal(t, once, asked)
 	require.Equal(t, first.total, second.total)
 	require.Equal(t, first.totals, second.totals)
 

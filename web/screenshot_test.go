@@ -3,6 +3,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,20 +35,40 @@ func TestScreenshots(t *testing.T) {
 			continue
 		}
 		t.Run(p.name, func(t *testing.T) {
-			base := site(t, p.bench(t))
-			tab := open(browser, t, 1280, true)
-			for _, scheme := range []string{"light", "dark"} {
-				tab.inTheme(scheme)
-				for _, width := range []int64{360, 768, 1440} {
-					tab.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(base+p.target))
-					height := js[int64](tab, `document.documentElement.scrollHeight`)
-					tab.do(chromedp.EmulateViewport(width, min(max(height, 900), longest)))
-					value(tab, chromedp.Evaluate[bool](`Promise.all([...document.images].map((i) => i.offsetParent ? i.decode().catch(() => 0) : 0)).then(() => true)`, chromedp.EvalAwaitPromise))
-					picture := value(tab, chromedp.CaptureScreenshot())
-					name := fmt.Sprintf("%s-%s-%d.png", p.name, scheme, width)
-					require.NoError(t, os.WriteFile(filepath.Join(dir, name), picture, 0o600))
-				}
-			}
+			photograph(t, browser, dir, p.name, site(t, p.bench(t))+p.target)
 		})
+	}
+}
+
+// TestScreenshotsOfAServer takes pictures of one that runs: SCREENSHOT_SERVER is its
+// address, SCREENSHOT_PAGES names pages as list=/?limit=12 with spaces between.
+func TestScreenshotsOfAServer(t *testing.T) {
+	dir, server := os.Getenv("SCREENSHOT_DIR"), os.Getenv("SCREENSHOT_SERVER")
+	if server == "" {
+		t.Skip("SCREENSHOT_SERVER names none")
+	}
+	require.NotEmpty(t, dir, "SCREENSHOT_DIR must name a folder that exists")
+	browser := chromium(t)
+	for page := range strings.FieldsSeq(os.Getenv("SCREENSHOT_PAGES")) {
+		name, target, _ := strings.Cut(page, "=")
+		t.Run(name, func(t *testing.T) { photograph(t, browser, dir, name, server+target) })
+	}
+}
+
+// photograph writes pictures of one page in both themes and three widths.
+func photograph(t *testing.T, browser context.Context, dir, name, address string) {
+	t.Helper()
+	tab := open(browser, t, 1280, true)
+	for _, scheme := range []string{"light", "dark"} {
+		tab.inTheme(scheme)
+		for _, width := range []int64{360, 768, 1440} {
+			tab.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address))
+			height := js[int64](tab, `document.documentElement.scrollHeight`)
+			tab.do(chromedp.EmulateViewport(width, min(max(height, 900), longest)))
+			value(tab, chromedp.Evaluate[bool](`Promise.all([...document.images].map((i) => i.offsetParent ? i.decode().catch(() => 0) : 0)).then(() => true)`, chromedp.EvalAwaitPromise))
+			shot := value(tab, chromedp.CaptureScreenshot())
+			file := fmt.Sprintf("%s-%s-%d.png", name, scheme, width)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), shot, 0o600))
+		}
 	}
 }

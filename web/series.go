@@ -260,6 +260,9 @@ func (b *backlogs) since(from int64, days int, samples []fleet.Sample, actions [
 // roundPoints are those of records, newest first, that finished since from.
 func roundPoints(records []fleet.RoundRecord, from, to int64) []RoundPoint {
 	out := []RoundPoint{}
+	if oldest := len(records) - 1; oldest >= 0 { // a young fleet's chart begins with its first round
+		from = max(from, records[oldest].FinishedAt)
+	}
 	width := max((to-from)/roundsDrawn, 1)
 	for i := len(records) - 1; i >= 0; i-- {
 		r := &records[i]

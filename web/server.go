@@ -63,6 +63,7 @@ type Server struct {
 	observing chan struct{} // slots
 	waiting   atomic.Int64  // for one of them
 	digests   digests       // of the journal
+	parts     partsMemory   // of the operations page
 	backlogs  backlogs      // of the fleet's series
 
 	stopping context.Context // ended when the server stops: polls end with it

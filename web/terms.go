@@ -41,6 +41,7 @@ type term struct {
 
 	q      *qualifier // nil = a part of a name
 	flag   bool       // it stands alone
+	needle string     // of a word that names must have as it is, in lower case; else ""
 	values []string   // of one that lists, in lower case
 	test   test       // nil = it was not understood
 }

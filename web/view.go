@@ -28,16 +28,20 @@ type view struct {
 	known
 	Rows      []*fleet.Row         // hot and retired; shared, read only
 	retired   []*fleet.LedgerEntry // by row; nil = not retired
+	hot       []int32              // the numbers of all that are not
 	rested    []fleet.Row          // what the ledger has of the retired that have no row
 	cold      []fleet.Experiment   // named by a source, in neither table
 	builtAt   int64                // unix ms; decisions were made then
 	doneLast  string               // id of the journal's newest entry at that time
 	lower     []string             // lower-case name by number, for search
+	grams     *grams               // of these
 	decisions []fleet.Decision     // by row; empty of retired ones, see decision
 	orders    []order              // one per column
 	totals    Totals
 	facets    facets
 	found     findings
+	atRest    latest // of the retired ones, the newest by their retirement
+	returned  latest // entries of the ledger that say so
 
 	plans      plans
 	placesOnce sync.Once
@@ -68,11 +72,12 @@ func newView(k known, before *view, now int64) *view {
 	v.facets.unseen += int64(len(v.cold))
 	same := v.sameNames(before)
 	if same {
-		v.lower = before.lower
+		v.lower, v.grams = before.lower, before.grams
 	} else {
 		v.lowerNames()
 	}
 	v.sortAhead(before, same)
+	v.recall()
 	return v
 }
 
@@ -182,6 +187,7 @@ func (v *view) take(i int32, now int64) {
 		v.facets.retired++
 		return
 	}
+	v.hot = append(v.hot, i)
 	row := v.Rows[i]
 	policy, _ := v.policies.For(row.ID)
 	v.decisions[i] = fleet.Decide(*row, policy, v.histories[row.ID], now)
@@ -212,6 +218,7 @@ func (v *view) lowerNames() {
 	for i := range v.lower {
 		v.lower[i] = strings.ToLower(v.experiment(int32(i)).Name)
 	}
+	v.grams = newGrams(v.lower)
 }
 
 // count is how many experiments there are, cold ones included.

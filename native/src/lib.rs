@@ -10,6 +10,7 @@ mod batch;
 mod call;
 mod cancel;
 mod classify;
+mod clock;
 mod commits;
 mod compact;
 mod engine;

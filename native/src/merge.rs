@@ -34,6 +34,14 @@ pub use {
 use run::{Limits, Run};
 use winners::Key;
 
+/// What a test of staging alone takes.
+#[cfg(test)]
+pub mod staging {
+    pub use super::run::{Limits, Run};
+    pub use super::stage::stage;
+    pub use super::winners::{Key, Winners};
+}
+
 /// See `lance.MergeSpec`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct MergeWal {

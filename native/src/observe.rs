@@ -1,7 +1,6 @@
 //! The full measurement of a dataset. It never reads a table's data.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryStreamExt};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use crate::base::{self, Indexes, Refs, Size};
 use crate::batch::{self, Limits, Outcome};
 use crate::call::Reply;
+use crate::clock::now;
 use crate::commits::{Commit, Walk, WalkPast};
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
@@ -212,9 +212,4 @@ fn with_pending(base: i64, shards: &[Shard]) -> i64 {
     }
     let pending = shards.iter().map(|shard| shard.pending_bytes.max(0));
     base + pending.sum::<i64>()
-}
-
-pub fn now() -> i64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
-    elapsed.map_or(0, |elapsed| elapsed.as_millis() as i64)
 }

@@ -9,6 +9,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use uuid::Uuid;
 
+use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fingerprint::{self, Fingerprint, Naming, ShardMark, Versions, same_etag};
 use crate::local::moved_shards;
@@ -24,6 +25,11 @@ pub struct Remote {
 }
 
 impl Remote {
+    pub async fn of(engine: &Engine, uri: &str) -> Result<Self, Fault> {
+        let (store, base) = engine.store(uri).await?;
+        Ok(Self { store, base })
+    }
+
     /// 1 HEAD. `None`: there is no such object.
     pub async fn head(&self, path: &Path) -> Result<Option<ObjectMeta>, Fault> {
         match self.store.inner.head(path).await {

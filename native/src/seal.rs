@@ -15,11 +15,11 @@ use uuid::Uuid;
 use self::plan::Plan;
 use crate::base;
 use crate::call::Reply;
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fresh::Fresh;
 use crate::maintain::{self, Refusal};
-use crate::observe::now;
 use crate::shard::Latest;
 use crate::tail::Listed;
 
@@ -85,7 +85,11 @@ pub async fn seal(fresh: &Fresh<'_>, request: &SealShard) -> Result<Sealed, Faul
         manifest: manifest.as_ref().map_or(0, |one| one.version),
         ..Sealed::default()
     };
-    let silent_since = now().saturating_sub(request.silent_ms.max(0));
+    let silent = request.silent_ms.max(0);
+    let mut silent_since = clock::now().saturating_sub(silent);
+    if silent > 0 && !request.dry_run && plan.is_silent(silent_since) {
+        silent_since = clock::at_most_now(&fresh.remote).await? - silent;
+    }
     sealed.refused = plan.refused(manifest.as_ref(), silent_since, request.allow_unknown);
     if sealed.refused.is_none() && !plan.replayed.is_empty() {
         place.readable_after(plan.covered).boxed().await?;

@@ -15,11 +15,11 @@ use uuid::Uuid;
 use self::decide::{Facts, Verdict, drained_at};
 use self::folder::Folder;
 use crate::call::Reply;
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fresh::Fresh;
 use crate::maintain;
-use crate::observe::now;
 use crate::shard::Latest;
 use crate::tail::{Drains, drains};
 
@@ -99,7 +99,10 @@ impl Shard<'_> {
         if folders.is_empty() {
             return Ok(());
         }
-        let facts = self.facts(manifest, &folders).await?;
+        let mut facts = self.facts(manifest, &folders).await?;
+        if folders.iter().any(|folder| facts.lets_go(folder)) {
+            facts.now = clock::at_most_now(&self.fresh.remote).await?;
+        }
         for folder in folders {
             self.decide(folder, &facts, swept).boxed().await?;
         }
@@ -124,7 +127,7 @@ impl Shard<'_> {
             mark: self.fresh.indexes.mark(&self.id),
             tail,
             past,
-            now: now(),
+            now: clock::now(),
             grace: self.request.grace_ms,
             unknown_grace: self.request.unknown_grace_ms,
         })

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use lance::Dataset;
 use lance::dataset::cleanup::CleanupPolicyBuilder;
@@ -27,8 +27,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::call::Reply;
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
+use crate::remote::Remote;
 use crate::requests::{self, Kind};
 
 pub use append::append;
@@ -115,7 +117,7 @@ fn newest_on_disk(folder: &std::path::Path) -> Result<Option<Newest>, Fault> {
         etag: lance_io::object_writer::get_etag(&metadata),
         time: metadata
             .modified()
-            .map(|time| chrono::DateTime::<Utc>::from(time).timestamp_millis())?,
+            .map(|time| DateTime::<Utc>::from(time).timestamp_millis())?,
     }))
 }
 
@@ -256,8 +258,13 @@ pub async fn cleanup_versions(
     let age = u64::try_from(request.older_than_ms)
         .map_err(|_| Fault::new(Class::Invalid, "older_than_ms is negative").at(&request.uri))?;
     let dataset = engine.open(&request.uri, None).await?;
+    let remote = Remote::of(&engine, &request.uri).await?;
+    let now = clock::for_cleanup(&remote)
+        .await
+        .map_err(|fault| fault.at(&request.uri))?;
+    let before = DateTime::from_timestamp_millis(now).unwrap_or_default();
     let policy = CleanupPolicyBuilder::default()
-        .before_timestamp(Utc::now() - Duration::from_millis(age))
+        .before_timestamp(before - Duration::from_millis(age))
         .delete_unverified(false)
         .error_if_tagged_old_versions(false)
         .retain_n_versions(&dataset, request.keep.max(1))

@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::call::Reply;
+use crate::clock::now;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fingerprint::Fingerprint;
 use crate::fresh::Fresh;
 use crate::maintain::{self, count};
 use crate::merge;
-use crate::observe::{self, Observation, now};
+use crate::observe::{self, Observation};
 use crate::shard::Shard;
 use crate::tail::{self, Tail};
 use crate::wal::Wal;

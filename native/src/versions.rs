@@ -2,7 +2,6 @@
 //! a policy says so.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -12,10 +11,12 @@ use lance::dataset::cleanup::{CleanupPolicy, CleanupPolicyBuilder, RemovalStats}
 use serde::{Deserialize, Serialize};
 
 use crate::call::Reply;
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::fresh;
 use crate::maintain;
+use crate::remote::Remote;
 
 #[derive(Deserialize)]
 pub struct CleanupDataset {
@@ -46,8 +47,10 @@ pub async fn cleanup_dataset(
 ) -> Result<Reply, Fault> {
     let uri = request.uri.as_str();
     maintain::answer(uri, async {
-        let before = cut_off(request.older_than_ms)?;
+        cut_off(clock::now(), request.older_than_ms)?;
         let base = fresh::open(&engine, uri).await?;
+        let now = clock::for_cleanup(&Remote::of(&engine, uri).await?).await?;
+        let before = cut_off(now, request.older_than_ms)?;
         let held = held(&base, before).boxed().await?;
         let removed = Box::pin(base.cleanup_with_policy(policy(before))).await?;
         Ok(cleaned(&removed, held))
@@ -60,7 +63,7 @@ pub async fn preview(base: &Dataset, older_than_ms: i64) -> Result<CleanedVersio
     if older_than_ms <= 0 {
         return Ok(CleanedVersions::default());
     }
-    let before = cut_off(older_than_ms)?;
+    let before = cut_off(clock::now(), older_than_ms)?;
     let held = held(base, before).boxed().await?;
     let would = Box::pin(async { base.cleanup(policy(before)).explain().await }).await?;
     Ok(cleaned(&would.stats, held))
@@ -74,21 +77,20 @@ fn cleaned(stats: &RemovalStats, held: Vec<Held>) -> CleanedVersions {
     }
 }
 
-fn cut_off(older_than_ms: i64) -> Result<DateTime<Utc>, Fault> {
-    match u64::try_from(older_than_ms) {
-        Ok(age @ 1..) => Utc::now()
-            .checked_sub_signed(
-                chrono::TimeDelta::from_std(Duration::from_millis(age)).map_err(|_| {
-                    Fault::new(Class::Invalid, format!("older_than_ms is too much: {age}"))
-                })?,
-            )
-            .ok_or_else(|| Fault::new(Class::Invalid, format!("older_than_ms is too much: {age}"))),
-        // 0 means "no cleanup" everywhere else; here it would mean "all of them".
-        _ => Err(Fault::new(
+fn cut_off(now: i64, older_than_ms: i64) -> Result<DateTime<Utc>, Fault> {
+    // 0 means "no cleanup" everywhere else; here it would mean "all of them".
+    if older_than_ms < 1 {
+        return Err(Fault::new(
             Class::Invalid,
             format!("older_than_ms is {older_than_ms}, it must be at least 1"),
-        )),
+        ));
     }
+    DateTime::from_timestamp_millis(now.saturating_sub(older_than_ms)).ok_or_else(|| {
+        Fault::new(
+            Class::Invalid,
+            format!("older_than_ms is too much: {older_than_ms}"),
+        )
+    })
 }
 
 /// Files that nobody can prove to be unused stay for Lance's seven days. What a

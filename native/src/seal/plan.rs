@@ -51,6 +51,11 @@ impl Plan {
         batches as usize
     }
 
+    /// Whether there is something to do, and the shard's writer is gone for so long.
+    pub fn is_silent(&self, since: i64) -> bool {
+        (!self.replayed.is_empty() || self.left > 0) && self.touched_time <= since
+    }
+
     /// Why it must not be done. `silent_since`: a shard that was written later has
     /// a writer.
     pub fn refused(

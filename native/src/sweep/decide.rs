@@ -38,6 +38,11 @@ impl Verdict {
 }
 
 impl Facts {
+    /// Whether the folder's time is over, by `now`.
+    pub fn lets_go(&self, folder: &Folder) -> bool {
+        self.judge(folder, drained_at(&self.past, folder)) == Verdict::Delete
+    }
+
     /// `since`: when the folder left the manifest, at the latest.
     pub fn judge(&self, folder: &Folder, since: i64) -> Verdict {
         let generation = folder.generation;

@@ -6,6 +6,7 @@ mod beside;
 mod big;
 mod crashes;
 mod gaps;
+mod meanwhile;
 mod property;
 mod races;
 mod refusals;

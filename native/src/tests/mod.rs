@@ -3,6 +3,7 @@
 //! object storage).
 
 mod abi;
+mod clock;
 mod compact;
 mod damaged;
 mod history;

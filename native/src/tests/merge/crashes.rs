@@ -41,7 +41,7 @@ impl State {
     }
 }
 
-async fn waiting(keyed: bool) -> Table {
+pub async fn waiting(keyed: bool) -> Table {
     let table = Table::with(keyed, &[("a", 0), ("b", 0)]).await;
     let deletes: &[Write] = &[Delete("b"), Row("x", 2)];
     let puts: &[Write] = &[Row("x", 2)];

@@ -24,8 +24,6 @@ func TestOperationsInABrowser(t *testing.T) {
 // that is stopped, verify it, retire another by hand, pause and resume.
 func operate(browser context.Context, t *testing.T, scripts bool, width int64) {
 	b := newBench(t, busyStore())
-	restored(b)
-	b.renew(t)
 	b.store.evidence = func(string, bool) (fleet.Evidence, error) {
 		return fleet.Evidence{Pending: 3, DistinctKeys: -1, Blocking: []string{"3 pending generations in a sealed shard"}}, nil
 	}
@@ -55,20 +53,6 @@ func operate(browser context.Context, t *testing.T, scripts bool, width int64) {
 	tab.see("#seen")
 	require.Contains(t, tab.text("main"), "3 pending generations in a sealed shard")
 	tab.fits()
-
-	tab.do(chromedp.Navigate(base + "/experiments/" + b.store.snapshot.Rows[10].String()))
-	tab.click(`a[href$="/do/accept"]`)
-	tab.see("#would")
-	tab.fits()
-	tab.click(`a[href$="/do/accept?leave_out=true"]`)
-	tab.see(`input[name="leave_out"] ~ button`)
-	tab.fits()
-	tab.typed(`form[action$="/do/accept"] input[name="why"]`, "the old log is not wanted")
-	tab.click(`form[action$="/do/accept"] button`)
-	tab.see(".came")
-	said := b.temporal.said()
-	require.True(t, strings.HasPrefix(said[len(said)-1], "accept "), said)
-	require.Equal(t, []any{"as it is", true, "the old log is not wanted"}, []any{b.temporal.asked.Seen, b.temporal.asked.LeaveOut, b.temporal.asked.Why})
 
 	tab.do(chromedp.Navigate(base + "/operations"))
 	tab.typed(`form[action="/rounds/pause"] input[name="reason"]`, "moving the bucket")

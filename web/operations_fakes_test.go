@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -117,7 +118,9 @@ func restored(b *bench) {
 	row.PendingWAL = 2
 	after := fleet.UnknownFacts()
 	after.Version, after.Marks = 0, map[string]uint64{row.Shards[0].ID: 4}
-	b.store.actions = append(b.store.actions, fleet.Action{ID: "before", At: minutesAgo(9000), Kind: fleet.ActMergeWAL, Target: row.String(), Outcome: "done", After: after.Text()})
+	merged := fleet.Action{ID: "before", At: minutesAgo(9000), Kind: fleet.ActMergeWAL, Target: row.String(), Outcome: "done", After: after.Text()}
+	b.store.actions = slices.Insert(b.store.actions, 0, merged) // where a reader sees that there is more
+	b.store.snapshot.Version++
 	b.store.accepting = func(spec lance.AcceptSpec) (lance.Accepted, error) {
 		done := "2 generations (4 to 5) with at most 10 rows are merged: new rows come in, rows of a key that the table has are replaced, deletes are applied"
 		if spec.LeaveOut {

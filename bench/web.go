@@ -181,4 +181,5 @@ const webMethod = `
 - Experiments without a row are real datasets that only a registry names. Each page of them is asked for once; a script that opens the same ones with pylance, in 16 threads, stands beside it.
 - The fleet beside readers is made twice with one seed, and treated the same way with and without them: a first round, one without changes, two after writes to 1 %, then maintenance until nothing is due. Compared are the counts of these
   rounds, every row of the table before and after maintenance (without times, addresses and sizes), and what is retired with what evidence. Always that many requests are in flight: a reader asks again as soon as it is answered.
+  All have one address, so the limit of looks at storage for each client is off there.
 `

@@ -39,6 +39,9 @@ type Treatment struct {
 const (
 	readersCold  = "0.3" // share of experiments that turn cold
 	readersWaits = 10    // generations of each: worth a merge
+	// All readers of the load tool have one address: its share of looks at storage is
+	// not what two hundred people have.
+	manyClients = "STORAGE_READS_PER_MINUTE=0"
 )
 
 func (b *bench) readers(ctx context.Context, s webSettings) (*ReadersPart, error) {
@@ -76,7 +79,7 @@ func (b *bench) treat(ctx context.Context, s webSettings, name string, readers i
 
 // scan runs rounds: all is new, nothing is, 1 % is, twice.
 func (t *Treatment) scan(ctx context.Context, g *ground, readers int) error {
-	if err := g.serve(ctx); err != nil {
+	if err := g.serve(ctx, manyClients); err != nil {
 		return err
 	}
 	defer g.end()
@@ -103,7 +106,7 @@ func (t *Treatment) scan(ctx context.Context, g *ground, readers int) error {
 
 // maintain lets rounds start what is due until nothing is.
 func (t *Treatment) maintain(ctx context.Context, g *ground, readers int, patience time.Duration) error {
-	if err := g.serve(ctx, "SCAN_INTERVAL="+busyEvery, "MAINTENANCE=on", "GENERATION_GRACE=5s"); err != nil {
+	if err := g.serve(ctx, "SCAN_INTERVAL="+busyEvery, "MAINTENANCE=on", "GENERATION_GRACE=5s", manyClients); err != nil {
 		return err
 	}
 	defer g.end()

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -276,6 +277,7 @@ func (q Query) matcher(a *asking) func(i int32) bool {
 	states, cold := q.states(), q.wantsCold()
 	hot, retired := slices.Contains(states, Hot), slices.Contains(states, Retired)
 	each, oneOf := q.tests()
+	groups := slices.Collect(maps.Values(oneOf)) // quicker to walk, once for each experiment
 	return func(i int32) bool {
 		switch {
 		case a.view.isCold(i):
@@ -298,7 +300,7 @@ func (q Query) matcher(a *asking) func(i int32) bool {
 				return false
 			}
 		}
-		for _, group := range oneOf {
+		for _, group := range groups {
 			if !slices.ContainsFunc(group, func(t term) bool { return t.test(a, i) }) {
 				return false
 			}

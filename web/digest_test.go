@@ -69,5 +69,5 @@ func TestTheBacklogIsSummedUpOnceAMinute(t *testing.T) {
 	points = b.since(from, 7, samples, more)
 	require.EqualValues(t, 1, points[len(points)-1].Pending)
 	points = b.since(from+60_000, 7, samples, more)
-	require.EqualValues(t, from+60_000, b.kept[7].from, "a minute later it is made again: %v", points)
+	require.Equal(t, from+60_000, b.kept[7].from, "a minute later it is made again: %v", points)
 }

@@ -71,7 +71,7 @@ func newRig(t *testing.T, engine *lance.Engine, c client.Client, name string, ex
 func (r *rig) worker() *worker.Worker {
 	r.t.Helper()
 	w, err := worker.New(r.config, worker.Deps{
-		Engine: r.engine, Client: r.client, Metrics: r.metrics, StartHeavy: r.heavy, Log: slog.New(slog.DiscardHandler),
+		Engine: r.engine, Client: r.client, Metrics: r.metrics, StartHeavy: r.heavy, Log: slog.New(slog.NewTextHandler(temporaltest.LastWords(r.t, "the worker"), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	require.NoError(r.t, err)
 	return w

@@ -28,9 +28,9 @@ const BinaryVariable = "LANCEFLEET_TEMPORAL"
 // startLimit is generous: test machines are busy.
 const startLimit = 3 * time.Minute
 
-// Options of a server. The zero value keeps nothing on disk.
+// Options of a server.
 type Options struct {
-	DBFile  string // kept over restarts; "" = in memory
+	DBFile  string // kept over restarts; "" = a file that goes with the test
 	Address string // host:port; "" = a free port
 }
 
@@ -72,13 +72,19 @@ func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
+	if o.DBFile == "" {
+		// Never in memory: there, the database is one connection of the server, and
+		// ends with it (https://github.com/temporalio/temporal/issues/8017).
+		o.DBFile = filepath.Join(tb.TempDir(), "temporal.db")
+	}
 	dev, err := testsuite.StartDevServer(ctx, testsuite.DevServerOptions{
 		ExistingPath:  Binary(tb),
 		ClientOptions: &client.Options{HostPort: o.Address, Logger: Quiet()},
 		DBFilename:    o.DBFile,
 		LogLevel:      "error",
+		ExtraArgs:     []string{"--sqlite-pragma", "synchronous=OFF"}, // no test pulls the plug of the machine
 		Stdout:        io.Discard,
-		Stderr:        io.Discard,
+		Stderr:        LastWords(tb, "the temporal dev server"),
 	})
 	if err != nil {
 		tb.Fatalf("start the temporal dev server: %v", err)

@@ -37,6 +37,7 @@ type fakeWorld struct {
 	ahead     time.Duration // now is, of the storage's time
 	clockErr  error
 	swept     int
+	listed    int // times that the sources were
 	samples   []fleet.Sample
 	ledger    []fleet.LedgerEntry // every one that was ever added
 	verified  fleet.Evidence      // what Verify in this process sees
@@ -162,6 +163,7 @@ func (w *fakeWorld) Since(_ context.Context, version uint64) ([]fleet.Commit, er
 }
 
 func (w *fakeWorld) ListKnowing(context.Context, []fleet.Row) (store.Listing, error) {
+	w.listed++
 	return w.listing, w.listErr
 }
 

@@ -50,7 +50,9 @@ func (a *Scan) TakeHints(ctx context.Context, args workflows.HintArgs) (workflow
 }
 
 // sortHints parts retired ones from the rest. Names that no source knows are left
-// out: whatever an event says, nobody may make the fleet look elsewhere.
+// out: whatever an event says, nobody may make the fleet look elsewhere. Those with a
+// row were named by a source, and the round asks the sources again: for them alone, as
+// most events are, no source is listed.
 func (a *Scan) sortHints(ctx context.Context, ids []fleet.ID) (hot []fleet.ID, cold []retired, err error) {
 	stats, err := a.Stats.Latest(ctx)
 	if err != nil {
@@ -59,6 +61,13 @@ func (a *Scan) sortHints(ctx context.Context, ids []fleet.ID) (hot []fleet.ID, c
 	ledger, err := a.Ledger.Latest(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read _retired: %w", err)
+	}
+	isHot := func(id fleet.ID) bool {
+		row, stored := stats.Row(id)
+		return stored && fleet.StateOf(row, ledger.Get(id)) != fleet.Retired
+	}
+	if !slices.ContainsFunc(ids, func(id fleet.ID) bool { return !isHot(id) }) {
+		return ids, nil, nil
 	}
 	listing, err := a.Sources.ListKnowing(ctx, stats.Rows)
 	if err != nil {

@@ -60,6 +60,23 @@ func TestARetiredOneThatAnEventNamesAndThatWasWrittenIsHotAtOnce(t *testing.T) {
 	}
 }
 
+func TestEventsThatNameHotOnesListNoSource(t *testing.T) {
+	w := newWorld("a", "b", "resting").seen().retire("resting", 2)
+	w.writtenTo()
+	listed := w.listed
+	r, err := do[workflows.HintResult](t, w.scan().TakeHints, hints("a", "b"))
+	require.NoError(t, err)
+	require.Equal(t, workflows.HintResult{Waiting: 2}, r)
+	require.Equal(t, rolloutIDs("a", "b"), w.waiting())
+	require.Equal(t, listed, w.listed)
+	for _, other := range []string{"resting", "nobody"} {
+		listed = w.listed
+		_, err = do[workflows.HintResult](t, w.scan().TakeHints, hints("a", other))
+		require.NoError(t, err)
+		require.Equal(t, listed+1, w.listed, "%s: a source has to name it", other)
+	}
+}
+
 func TestARetiredOneThatGivesNoAnswerIsAskedAgainByTheNextRound(t *testing.T) {
 	w := newWorld("a").seen().retire("a", 2)
 	w.probe = func(lance.ProbeTarget) lance.ProbeResult {

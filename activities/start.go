@@ -31,15 +31,19 @@ type Starter interface {
 	// the same experiment runs already.
 	Start(ctx context.Context, s fleet.Start) (alreadyRunning bool, err error)
 	StartTables(ctx context.Context) (alreadyRunning bool, err error)
-	// Running says of which experiments maintenance runs, and what was wanted. It may
-	// lag behind by some seconds.
+	// Running says of which experiments maintenance runs, and what was wanted; nothing
+	// of those that only wait for a grace. It may lag behind by some seconds.
 	Running(ctx context.Context) (map[fleet.ID]fleet.Todo, error)
 }
 
 // A round may start a budget's worth of each kind, as long as no more than so many
 // times that run. What Temporal queues would be old news when its turn comes, while
-// a later round's plan begins with what is worst then.
-const openPerBudget = 4
+// a later round's plan begins with what is worst then. Those that only wait for a grace
+// take nobody's slot: they count against what Temporal is asked to hold, no more.
+const (
+	openPerBudget = 4
+	mostOpen      = 5000
+)
 
 // StartMaintenance plans from what the round has committed and starts what is due,
 // worst first. A workflow that runs already is the normal case, and so is starting
@@ -152,7 +156,9 @@ func left(b fleet.Budgets, running map[fleet.ID]fleet.Todo) fleet.Budgets {
 	for _, kind := range running {
 		open[kind]++
 	}
-	room := func(budget int, kind fleet.Todo) int { return max(0, min(budget, openPerBudget*budget-open[kind])) }
+	room := func(budget int, kind fleet.Todo) int {
+		return max(0, min(budget, openPerBudget*budget-open[kind], mostOpen-len(running)))
+	}
 	return fleet.Budgets{
 		Merge: room(b.Merge, fleet.DoMerge), Compact: room(b.Compact, fleet.DoCompact), Retire: room(b.Retire, fleet.DoRetire),
 	}

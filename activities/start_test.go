@@ -121,6 +121,15 @@ func TestWhatIsOpenCountsAgainstItsOwnBudgetOnly(t *testing.T) {
 	}
 	s = &fakeStarter{running: running}
 	require.Equal(t, 50, start(t, w.starts(s), w.round()).Retirements)
+
+	for id := range running {
+		running[id] = fleet.DoNothing
+	}
+	for i := len(running); i < mostOpen-7; i++ {
+		running[fleet.ID{Kind: fleet.Generic, Name: strconv.Itoa(i)}] = fleet.DoNothing
+	}
+	s = &fakeStarter{running: running}
+	require.Equal(t, 7, start(t, w.starts(s), w.round()).Retirements, "those that wait hold nobody back, until there are too many for Temporal")
 }
 
 func TestNothingIsStartedWhilePausedOrWhereMaintenanceIsOff(t *testing.T) {

@@ -26,6 +26,7 @@ type Running struct {
 	WorkflowID string   `json:"workflow_id"`
 	RunID      string   `json:"run_id"`
 	StartedAt  int64    `json:"started_at"` // unix ms
+	Waiting    bool     `json:"waiting"`    // for a grace to pass: it needs no slot
 }
 
 // Temporal's list is limited to some ten requests a second for everybody, so all
@@ -124,6 +125,7 @@ func (c *Control) readRunning(e *workflowpb.WorkflowExecutionInfo) (Running, boo
 	return Running{
 		ID: id, Action: attributeText(e, workflows.AttrAction), Wanted: memoText(e.GetMemo(), memoWanted), Batch: memoText(e.GetMemo(), memoBatch),
 		WorkflowID: workflowID, RunID: e.GetExecution().GetRunId(), StartedAt: e.GetStartTime().AsTime().UnixMilli(),
+		Waiting: attributeText(e, workflows.AttrOutcome) == workflows.OutcomeWaiting,
 	}, true
 }
 

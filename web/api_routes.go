@@ -93,7 +93,7 @@ func (s *Server) get(access Access, path string, h echo.HandlerFunc) {
 // post registers a route that changes something.
 func (s *Server) post(path string, h echo.HandlerFunc) {
 	s.access[http.MethodPost+" "+path] = Operate
-	s.echo.POST(path, h)
+	s.echo.POST(path, inBounds(h))
 }
 
 // open registers a route that changes nothing of the fleet: logging in and out.

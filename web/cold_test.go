@@ -177,3 +177,86 @@ func TestHostileWordsAreOrdinaryInASearch(t *testing.T) {
 		require.Equal(t, 200, b.get("/export.csv?search="+url.QueryEscape(word)).Code, word)
 	}
 }
+
+// hangingObserver tells of looks that began, and ends them when it is told to.
+type hangingObserver struct {
+	observer
+	began chan struct{}
+	goOn  chan struct{}
+}
+
+func (h hangingObserver) Observe(ctx context.Context, exp fleet.Experiment, row *fleet.Row) (fleet.Observation, error) {
+	h.began <- struct{}{}
+	<-h.goOn
+	return h.observer.Observe(ctx, exp, row)
+}
+
+func TestManyWhoOpenOneWithoutARowShareALook(t *testing.T) {
+	const many = 4 * (observersAtOnce + busiest) // more than may look or wait
+	h := hangingObserver{began: make(chan struct{}, many), goOn: make(chan struct{})}
+	var asked atomic.Int64
+	b := newBench(t, coldStore(1), func(c *Config, p *parts) {
+		h.observer, c.StorageReads = p.observer, 1_000_000
+		p.observer = h
+		p.now = func() time.Time { asked.Add(1); return testNow } // for the ration, right before the look
+	})
+	left, leave := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { _, err := b.experiment(left, "generic:run-cold-00000", false); first <- err }()
+	<-h.began
+	answers := make(chan error, many)
+	before := asked.Load()
+	for range many {
+		go func() { _, err := b.experiment(t.Context(), "generic:run-cold-00000", false); answers <- err }()
+	}
+	leave()
+	require.ErrorIs(t, <-first, context.Canceled, "it ends for who leaves, and for nobody else")
+	require.Eventually(t, func() bool { return asked.Load() >= before+many }, 10*time.Second, time.Millisecond)
+	close(h.goOn)
+	for range many {
+		require.NoError(t, <-answers)
+	}
+	require.Less(t, len(h.began), many/4, "who came after the end of a look began another")
+}
+
+// hangingNames does likewise for readings of the sources.
+type hangingNames struct {
+	names
+	began chan struct{}
+	goOn  chan struct{}
+}
+
+func (h hangingNames) Names(ctx context.Context) (store.Named, error) {
+	h.began <- struct{}{}
+	<-h.goOn
+	return h.names.Names(ctx)
+}
+
+func TestASlowReadingOfTheSourcesIsNotFollowedByAnotherAtOnce(t *testing.T) {
+	var later atomic.Int64
+	h := hangingNames{began: make(chan struct{}, 10), goOn: make(chan struct{}, 10)}
+	h.goOn <- struct{}{} // the bench's own
+	b := newBench(t, coldStore(3), func(_ *Config, p *parts) {
+		h.names = p.names
+		p.names = h
+		p.now = func() time.Time { return testNow.Add(time.Duration(later.Load())) }
+	})
+	<-h.began
+	_, stop := newRunning(t, b)
+	defer stop()
+	<-h.began // it is being read
+	later.Store(int64(time.Minute))
+	for range 3 { // each finds the names old, and waits a little
+		require.Equal(t, 200, b.get("/api/v1/experiments?search=run").Code)
+	}
+	ended := b.feed.moment().named
+	h.goOn <- struct{}{}
+	require.Eventually(t, func() bool { return b.feed.moment().named != ended && !b.feed.naming.Load() }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 200, b.get("/api/v1/experiments?search=run").Code)
+	require.Empty(t, h.began, "it took a minute: it is good for another")
+
+	later.Store(int64(2*time.Minute + time.Second))
+	h.goOn <- struct{}{}
+	require.Equal(t, 200, b.get("/api/v1/experiments?search=run").Code)
+	<-h.began
+}

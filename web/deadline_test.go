@@ -106,6 +106,15 @@ func TestLooksAtStorageAreRationedAndListsAreNot(t *testing.T) {
 	}
 }
 
+func TestLooksForUnknownNamesAreRationedToo(t *testing.T) {
+	b := guarded(t, withTokens, func(c *Config, _ *parts) { c.StorageReads = 6 })
+	for range 3 {
+		require.Equal(t, 404, b.do("GET", "/api/v1/experiments/nobody", "", bearer(lookSecret)...).Code)
+	}
+	requireError(t, b.do("GET", "/api/v1/experiments/nobody", "", bearer(lookSecret)...), 429, "too many looks at storage")
+	require.Equal(t, 200, b.do("GET", "/api/v1/experiments/run-1", "", bearer(lookSecret)...).Code, "a row takes no look")
+}
+
 func TestManyClientsAreRemembered(t *testing.T) {
 	now := testNow
 	l := newLimits(allowance{atOnce: 1, aMinute: 60}, func() time.Time { return now })

@@ -130,8 +130,11 @@ func (s *Server) experiment(ctx context.Context, name string, fresh bool) (Detai
 	if err != nil {
 		return Detail{}, err
 	}
-	if fresh || t.row == nil {
+	switch {
+	case fresh:
 		return s.lookAt(ctx, t)
+	case t.row == nil:
+		return s.sharedLook(ctx, t)
 	}
 	return s.stored(m, t), nil
 }
@@ -160,15 +163,50 @@ func (s *Server) surround(d *Detail, m moment, row *fleet.Row) {
 // observeTimeout bounds one observation on demand.
 const observeTimeout = 20 * time.Second
 
-// lookAt observes now and stores nothing. Few at once: people who browse must not
-// take the store away from rounds.
+// lookAt observes now and stores nothing.
 func (s *Server) lookAt(ctx context.Context, t target) (Detail, error) {
-	if s.observer == nil {
-		return Detail{}, refuse(http.StatusServiceUnavailable, "this server cannot observe: it runs without the native library")
-	}
-	if err := s.spend(ctx); err != nil {
+	if err := s.mayLook(ctx); err != nil {
 		return Detail{}, err
 	}
+	return s.look(ctx, t)
+}
+
+// sharedLook is for who opens the page of one that has no row: all who do so at once
+// get what one look shows.
+func (s *Server) sharedLook(ctx context.Context, t target) (Detail, error) {
+	if err := s.mayLook(ctx); err != nil {
+		return Detail{}, err
+	}
+	type answer struct {
+		d   Detail
+		err error
+	}
+	shared := s.looks.DoChan(t.exp.String()+" "+t.exp.URI, func() (any, error) {
+		a, made := attempt(func() (a answer) { a.d, a.err = s.look(s.stopping, t); return a }) // one who leaves ends it for nobody
+		if !made {
+			return Detail{}, fmt.Errorf("observing %s: the look broke off", t.exp.ID)
+		}
+		return a.d, a.err
+	})
+	select {
+	case l := <-shared:
+		d, _ := l.Val.(Detail)
+		return d, l.Err
+	case <-ctx.Done():
+		return Detail{}, fmt.Errorf("observing %s: %w", t.exp.ID, ctx.Err())
+	}
+}
+
+func (s *Server) mayLook(ctx context.Context) error {
+	if s.observer == nil {
+		return refuse(http.StatusServiceUnavailable, "this server cannot observe: it runs without the native library")
+	}
+	return s.spend(ctx)
+}
+
+// look takes one of the few slots: people who browse must not take the store away
+// from rounds.
+func (s *Server) look(ctx context.Context, t target) (Detail, error) {
 	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 	back, err := s.slot(ctx)

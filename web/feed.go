@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lancefleet/control"
@@ -37,10 +38,12 @@ type feed struct {
 	now       func() time.Time
 	every     time.Duration
 	log       *slog.Logger
+	prepare   func(context.Context, moment) // works out what takes long, before a view is shown
 
 	reload     chan struct{} // asks for a look at storage now
 	reschedule chan struct{} // asks for a look at Temporal now
 	rename     chan struct{} // asks for a look at the sources now
+	naming     atomic.Bool   // the sources are being read
 
 	mu      sync.Mutex
 	begun   uint64 // looks at storage
@@ -54,8 +57,9 @@ type moment struct {
 	view            *view   // nil until the table was read once
 	named           *naming // what the sources name; nil until they were asked once
 	rounds          []fleet.RoundRecord
-	running         []control.Running // maintenance, as Temporal lists it; by id
-	retiring        map[fleet.ID]bool // of these
+	roundsBefore    []fleet.RoundRecord // as the look before this one saw them
+	running         []control.Running   // maintenance, as Temporal lists it; by id
+	retiring        map[fleet.ID]bool   // of these
 	scanning        []control.RunningRound
 	checkedAt       int64  // last successful look at storage, unix ms
 	look            uint64 // the number of the newest look at storage that ended, well or not
@@ -139,9 +143,11 @@ func (f *feed) readStorage(ctx context.Context) {
 	if seen.differs(v, now) {
 		v = newView(seen.known, before.view, now)
 		v.doneLast = seen.doneLast
+		before.view = v
+		f.prepare(ctx, before)
 	}
 	f.update(func(m *moment) {
-		m.view, m.rounds, m.look = v, seen.rounds, number
+		m.view, m.rounds, m.roundsBefore, m.look = v, seen.rounds, before.rounds, number
 		if err == nil {
 			m.checkedAt, m.storageProblem = now, ""
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -125,4 +126,19 @@ func TestHostileWordsInTheJournalAndTheLogAreOneLineOfText(t *testing.T) {
 			log.Reset()
 		}
 	}
+}
+
+func TestFormsHoldNoLongerTextsThanTheAPI(t *testing.T) {
+	b := newBench(t, oneRow(120))
+	row := b.feed.moment().view.Rows[0].String()
+	for path, field := range map[string]string{
+		"/rounds/pause": "reason", "/rounds/resume": "reason", "/rounds/start": "by", "/batch": "why",
+		"/experiments/" + row + "/refresh": "by", "/experiments/" + row + "/do/optimize": "why",
+	} {
+		w := b.postForm(path, url.Values{field: {strings.Repeat("ü", formMost[field]+1)}}.Encode())
+		require.Equal(t, 422, w.Code, path)
+		require.Contains(t, w.Body.String(), fmt.Sprintf("%s: %d characters; at most %d are kept", field, formMost[field]+1, formMost[field]), path)
+	}
+	require.Empty(t, b.temporal.said())
+	require.Equal(t, 303, b.postForm("/rounds/pause", url.Values{"reason": {strings.Repeat("ü", formMost["reason"])}}.Encode()).Code)
 }

@@ -44,6 +44,7 @@ type Running struct {
 	WorkflowID string `json:"workflow_id"`
 	RunID      string `json:"run_id"`
 	StartedAt  int64  `json:"started_at"`
+	Waiting    bool   `json:"waiting,omitempty" doc:"For a grace to pass: until then there is nothing to do"`
 	Link       string `json:"link,omitempty" doc:"In Temporal's UI"`
 
 	Progress *workflows.MaintenanceProgress `json:"progress,omitempty" doc:"How far it is; only where one run is asked for, and a worker answers"`
@@ -57,7 +58,7 @@ type MaintenanceRunning struct {
 
 func (s *Server) running(r control.Running) Running {
 	return Running{
-		ID: r.ID.String(), Action: r.Action, WorkflowID: r.WorkflowID, RunID: r.RunID, StartedAt: r.StartedAt,
+		ID: r.ID.String(), Action: r.Action, WorkflowID: r.WorkflowID, RunID: r.RunID, StartedAt: r.StartedAt, Waiting: r.Waiting,
 		Link: s.workflowPath(r.WorkflowID, r.RunID),
 	}
 }

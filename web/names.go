@@ -11,7 +11,7 @@ import (
 const (
 	// namesFor is how long a reading of the sources is good enough for a search. A
 	// search that finds an older one asks for another, so a store with nobody
-	// searching is not asked.
+	// searching is not asked. A slow reading goes on no more than half of the time.
 	namesFor = 30 * time.Second
 	// namesWait is how long a search waits for that. Registries answer well within
 	// it; a long listing of folders goes on behind, and the search says of when its
@@ -29,7 +29,7 @@ type naming struct {
 	listing     store.Listing
 	problems    []string // what could not be read, a sentence each
 	at          int64    // when that reading began, unix ms
-	tried       int64    // when the newest attempt to read began
+	again       int64    // when another one is worth its price
 }
 
 // differs says whether two readings name different things.
@@ -68,7 +68,9 @@ func (f *feed) nameLoop(ctx context.Context) {
 		return
 	}
 	for ctx.Err() == nil {
+		f.naming.Store(true)
 		f.readNames(ctx)
+		f.naming.Store(false)
 		select {
 		case <-ctx.Done():
 		case <-f.rename:
@@ -82,7 +84,7 @@ func (f *feed) readNames(ctx context.Context) {
 	defer cancel()
 	began := f.now().UnixMilli()
 	found, err := f.names.Names(ctx)
-	next := &naming{Experiments: found.Experiments, listing: found.Listing, at: began, tried: began}
+	next := &naming{Experiments: found.Experiments, listing: found.Listing, at: began}
 	if err != nil {
 		f.log.Warn("the sources do not answer", "error", err)
 		before := f.moment().named
@@ -90,7 +92,6 @@ func (f *feed) readNames(ctx context.Context) {
 			before = &naming{}
 		}
 		same := *before
-		same.tried = began
 		same.problems = []string{"the sources could not be read: " + sentence(err)}
 		next = &same
 	}
@@ -102,6 +103,8 @@ func (f *feed) readNames(ctx context.Context) {
 		}
 		next.problems = append(next.problems, words+sentence(u.Err))
 	}
+	ended := f.now().UnixMilli()
+	next.again = max(began+namesFor.Milliseconds(), ended+(ended-began))
 	f.update(func(m *moment) { m.named = next })
 	poke(f.reload)
 }
@@ -111,18 +114,18 @@ func (f *feed) readNames(ctx context.Context) {
 func (s *Server) forSearch(ctx context.Context, q Query) moment {
 	m := s.feed.moment()
 	now := s.now().UnixMilli()
-	if s.feed.names == nil || m.view == nil || !q.wantsCold() || !m.named.olderThan(namesFor, now) {
+	if s.feed.names == nil || m.view == nil || !q.wantsCold() || !m.named.due(now) {
 		return m
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesWait)
 	defer cancel()
-	poke(s.feed.rename) // once: what is read is waited for, not asked for again
+	if !s.feed.naming.Load() { // what is being read is waited for, not asked for again
+		poke(s.feed.rename)
+	}
 	return s.feed.await(ctx, nil, func(m moment) bool {
-		return !m.named.olderThan(namesFor, now) && !m.view.names.differs(m.named)
+		return !m.named.due(now) && !m.view.names.differs(m.named)
 	})
 }
 
-// olderThan says whether nobody has tried to read the sources for so long.
-func (n *naming) olderThan(age time.Duration, now int64) bool {
-	return n == nil || now-n.tried > age.Milliseconds()
-}
+// due says whether a search should have the sources read again.
+func (n *naming) due(now int64) bool { return n == nil || now >= n.again }

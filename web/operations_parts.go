@@ -1,8 +1,7 @@
 package web
 
 import (
-	"strings"
-	"sync"
+	"context"
 	"time"
 
 	"lancefleet/fleet"
@@ -20,47 +19,40 @@ type fleetParts struct {
 	retirement Retirement
 }
 
-// partsMemory keeps the newest parts: many look at the page at once, and it refreshes
-// itself.
-type partsMemory struct {
-	mu     sync.Mutex
-	of     partsOf
-	madeAt int64 // unix ms
-	parts  fleetParts
-}
-
-// partsOf is all that parts are made from, but the clock.
+// partsOf is all that the parts of a view are made from, but the clock.
 type partsOf struct {
-	view    *view
 	newest  *fleet.Action // of this reading of the journal
 	actions int
-	running string // ids of runs
+	running string
 }
 
 // partsOf answers parts that are shared by all who ask: read only, and lists have as
-// much as anybody may ask for. While they are worked out, who asks waits.
+// much as anybody may ask for.
 func (s *Server) partsOf(m moment, d digest) fleetParts {
-	runs := make([]string, len(m.running))
-	for i := range m.running {
-		runs[i] = m.running[i].RunID
+	if m.view == nil {
+		ops := withRunning(d.operations, m.running)
+		return fleetParts{operations: ops, failures: failuresOf(nil, ops)}
 	}
-	of, now := partsOf{view: m.view, actions: len(d.actions), running: strings.Join(runs, " ")}, s.now().UnixMilli()
+	of := partsOf{actions: len(d.actions), running: runsIn(m)}
 	if of.actions > 0 {
 		of.newest = &d.actions[0]
 	}
-	p := &s.parts
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == of && now-p.madeAt < partsKept.Milliseconds() && p.madeAt <= now && p.madeAt > 0 {
-		return p.parts
+	return m.view.parts.ask(of, s.now().UnixMilli(), partsKept.Milliseconds(), func() fleetParts {
+		ops := withRunning(d.operations, m.running)
+		return fleetParts{operations: ops, failures: failuresOf(m.view, ops), retirement: s.retirement(m, ops, maxLimit)}
+	})
+}
+
+// prepare works out what the operations page says of a view that is about to be shown,
+// so that nobody who asks has to wait for it.
+func (s *Server) prepare(ctx context.Context, m moment) {
+	s.made(m)
+	d, err := s.journalled(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "the operations page is not prepared", "error", err)
+		return
 	}
-	ops := withRunning(d.operations, m.running)
-	parts := fleetParts{operations: ops, failures: failuresOf(m.view, ops)}
-	if m.view != nil {
-		parts.retirement = s.retirement(m, ops, maxLimit)
-	}
-	p.of, p.madeAt, p.parts = of, now, parts
-	return parts
+	s.partsOf(m, d)
 }
 
 // cut shortens lists that are shared.

@@ -2,11 +2,9 @@ package web
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"strings"
 	"time"
 
-	"lancefleet/control"
 	"lancefleet/fleet"
 )
 
@@ -27,48 +25,49 @@ func (s *Server) getPlan(_ context.Context, in *planInput) (*planOutput, error) 
 	return &planOutput{Body: s.plan(m, min(max(in.Limit, 1), maxLimit))}, nil
 }
 
-// plans keeps the newest plan of a view: making one looks at every row, and pages that
-// refresh themselves ask for it again and again.
-type plans struct {
-	mu      sync.Mutex
-	at      int64 // when it was made, unix ms; 0 never
-	running []control.Running
-	made    fleet.PlanOutput
-	causes  []Cause
+// planMade is a plan and, by cause, what blocks the rest.
+type planMade struct {
+	fleet.PlanOutput
+	causes []Cause
 }
 
 // planKept is how long a plan is good for while neither the tables nor what runs change.
 const planKept = 10 * time.Second
 
-// made answers the plan and what blocks the rest. It is shared: read only.
-func (s *Server) made(m moment) (fleet.PlanOutput, []Cause) {
-	now, p := s.now().UnixMilli(), &m.view.plans
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.at > 0 && now-p.at < planKept.Milliseconds() && slices.Equal(p.running, m.running) {
-		return p.made, p.causes
-	}
-	running := map[fleet.ID]bool{}
-	for _, r := range m.running {
-		running[r.ID] = true
-	}
-	p.at, p.running = now, m.running
-	rows, idle := m.view.wanting(running, now)
-	p.made = fleet.Plan(fleet.PlanInput{
-		Rows: rows, Policies: s.policies, Histories: m.view.histories, Running: running, Budgets: s.budgets, Now: now,
+// made answers the plan of a moment. It is shared: read only.
+func (s *Server) made(m moment) planMade {
+	now := s.now().UnixMilli()
+	return m.view.plans.ask(runsIn(m), now, planKept.Milliseconds(), func() planMade {
+		running := map[fleet.ID]bool{}
+		for _, r := range m.running {
+			running[r.ID] = true
+		}
+		rows, idle := m.view.wanting(running, now)
+		made := fleet.Plan(fleet.PlanInput{
+			Rows: rows, Policies: s.policies, Histories: m.view.histories, Running: running, Budgets: s.budgets, Now: now,
+		})
+		made.NotDue += idle
+		return planMade{made, causesOf(made.Blocked)}
 	})
-	p.made.NotDue += idle
-	p.causes = causesOf(p.made.Blocked)
-	return p.made, p.causes
+}
+
+// runsIn tells one list of running maintenance from another.
+func runsIn(m moment) string {
+	var runs strings.Builder
+	for i := range m.running {
+		r := &m.running[i]
+		runs.WriteString(r.Action + " " + r.ID.String() + " " + r.RunID + "\n")
+	}
+	return runs.String()
 }
 
 func (s *Server) plan(m moment, limit int) FleetPlan {
-	made, causes := s.made(m)
+	made := s.made(m)
 	out := FleetPlan{
 		Maintain: s.policies.Default.Maintain || len(made.Starts) > 0,
 		Starts:   planned(made.Starts, len(made.Starts)), Waiting: planned(made.Waiting, limit), Blocked: []Planned{}, Running: []Running{},
 		WaitingAll: len(made.Waiting), BlockedAll: len(made.Blocked), CoolingDown: made.CoolingDown, NotDue: made.NotDue,
-		Causes: causes, Retired: int(m.view.facets.retired), Budgets: Budgets{s.budgets.Merge, s.budgets.Compact, s.budgets.Retire}, AsOf: timeOf(m.asOf()),
+		Causes: made.causes, Retired: int(m.view.facets.retired), Budgets: Budgets{s.budgets.Merge, s.budgets.Compact, s.budgets.Retire}, AsOf: timeOf(m.asOf()),
 	}
 	for _, b := range made.Blocked[:min(limit, len(made.Blocked))] {
 		out.Blocked = append(out.Blocked, Planned{

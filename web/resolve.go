@@ -31,6 +31,9 @@ func (s *Server) resolve(ctx context.Context, v *view, name string) (target, err
 	if s.lookup == nil {
 		return target{}, notNamed(name)
 	}
+	if err := s.spend(ctx); err != nil { // it may take a listing of every folder
+		return target{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	named, err := s.lookup.Lookup(ctx, ref)

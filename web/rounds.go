@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,10 +97,23 @@ func (s *Server) getRound(ctx context.Context, in *roundInput) (*roundOutput, er
 		return &roundOutput{Status: http.StatusAccepted, Body: RunningRound{WorkflowID: in.WorkflowID, RunID: in.RunID, Running: true}}, nil
 	}
 	m := s.feed.moment()
-	if version := record.CommittedVersion; version == nil || m.view == nil || m.view.Version < *version {
+	if !m.shows(record) {
 		m = s.untilLooked(ctx)
 	}
 	return &roundOutput{Status: http.StatusOK, Body: s.round(*record, m.interval())}, nil
+}
+
+// shows says whether what a round and those before it have stored is shown. One that
+// committed nothing does not say what that is: then a look must have begun after its
+// record was there.
+func (m moment) shows(record *fleet.RoundRecord) bool {
+	switch {
+	case m.view == nil:
+		return false
+	case record.CommittedVersion != nil:
+		return m.view.Version >= *record.CommittedVersion
+	}
+	return slices.ContainsFunc(m.roundsBefore, func(r fleet.RoundRecord) bool { return r.RoundID == record.RoundID })
 }
 
 // longestShow bounds how long an answer waits for this server to show what it tells.

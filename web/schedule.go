@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 type scheduleOutput struct {
@@ -70,8 +71,8 @@ func (r steerRequest) checked(ctx context.Context) (steerRequest, error) {
 	if r.paused && r.reason == "" {
 		return r, refuse(http.StatusUnprocessableEntity, "reason: say why, it is shown on every page while rounds are paused")
 	}
-	if len(r.reason) > 500 {
-		return r, refuse(http.StatusUnprocessableEntity, "reason: at most 500 bytes")
+	if n := utf8.RuneCountInString(r.reason); n > formMost["reason"] {
+		return r, refuse(http.StatusUnprocessableEntity, fmt.Sprintf("reason: %d characters; at most %d are kept", n, formMost["reason"]))
 	}
 	return r, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"golang.org/x/sync/singleflight"
 
 	"lancefleet/fleet"
 )
@@ -60,11 +61,11 @@ type Server struct {
 	access    map[string]Access      // "METHOD /path" as echo spells it
 	strict    map[string]*parameters // likewise; those whose query may hold nothing else
 	pages     *pages
-	observing chan struct{} // slots
-	waiting   atomic.Int64  // for one of them
-	digests   digests       // of the journal
-	parts     partsMemory   // of the operations page
-	backlogs  backlogs      // of the fleet's series
+	observing chan struct{}      // slots
+	waiting   atomic.Int64       // for one of them
+	digests   digests            // of the journal
+	backlogs  backlogs           // of the fleet's series
+	looks     singleflight.Group // at what has no row
 
 	stopping context.Context // ended when the server stops: polls end with it
 	stop     context.CancelFunc
@@ -128,6 +129,7 @@ func newServer(config Config, p parts) (*Server, error) {
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), rename: make(chan struct{}, 1), changed: make(chan struct{}),
 		},
 	}
+	s.feed.prepare = s.prepare
 	if p.steer != nil {
 		s.steer = impatient{p.steer, s.feed}
 	}

@@ -64,6 +64,15 @@ func TestWhatAFinishedRoundCommittedIsShownOnceItIsTold(t *testing.T) {
 	b.AwaitShown(t.Context())
 	require.EqualValues(t, 902, b.feed.moment().view.Version)
 
+	b.store.set(func(f *fakeStore) { f.rounds = append(f.rounds, *b.temporal.record) })
+	b.AwaitShown(t.Context())
+	b.AwaitShown(t.Context())
+	looks := b.feed.moment().look
+	for range 9 {
+		require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-2").Code)
+	}
+	require.Equal(t, looks, b.feed.moment().look, "what is shown is not looked for again")
+
 	b.store.set(func(f *fakeStore) { f.err = unreadable() })
 	version = 903
 	require.Equal(t, 200, b.get("/api/v1/rounds/lancefleet-scan-now/run-3?wait_secs=30").Code, "storage that does not answer holds up nothing")

@@ -43,7 +43,8 @@ type view struct {
 	atRest    latest // of the retired ones, the newest by their retirement
 	returned  latest // entries of the ledger that say so
 
-	plans      plans
+	plans      renewed[string, planMade]
+	parts      renewed[partsOf, fleetParts]
 	placesOnce sync.Once
 	placed     *places // for events; see places
 }

@@ -212,7 +212,11 @@ func (s starter) Running(ctx context.Context) (map[fleet.ID]fleet.Todo, error) {
 	}
 	running := make(map[fleet.ID]fleet.Todo, len(list))
 	for _, r := range list {
-		if r.Action != workflows.ActionWake { // it rewrites nothing
+		switch {
+		case r.Action == workflows.ActionWake: // it rewrites nothing
+		case r.Waiting:
+			running[r.ID] = fleet.DoNothing
+		default:
 			running[r.ID] = fleet.Todo(r.Wanted)
 		}
 	}

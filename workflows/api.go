@@ -1,5 +1,6 @@
-// Package workflows holds lancefleet's Temporal workflows. This file is the one
-// place that says what may be started: names, ids, queues, inputs and results.
+// Package workflows holds lancefleet's Temporal workflows. What may be started is said
+// in two places: here for rounds, with all names, ids and queues, and in
+// maintenance_api.go for work on one experiment.
 package workflows
 
 import "lancefleet/fleet"
@@ -9,7 +10,7 @@ import "lancefleet/fleet"
 const (
 	AttrExperiment = "LfExperiment" // "kind:name"
 	AttrAction     = "LfAction"     // scan, retire, optimize, ...
-	AttrOutcome    = "LfOutcome"    // done, noop, refused, ...; set when it ends
+	AttrOutcome    = "LfOutcome"    // done, noop, refused, ...; set when it ends, and while it waits for a grace
 )
 
 // Values of AttrAction. Those of maintenance are kinds of journal entries too.
@@ -34,6 +35,7 @@ const (
 	OutcomePartial   = "partial" // a page failed for good; the rest was committed
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"
+	OutcomeWaiting   = "waiting" // of a run: nothing is to be done before a grace is over
 )
 
 // Registered names. They are part of recorded histories: never rename one.

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -40,8 +41,7 @@ const (
 )
 
 func TestRecordedHistoriesReplay(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	require.NoError(t, err)
+	files := recorded(t)
 	require.GreaterOrEqual(t, len(files), len(scenarios()))
 	older, err := filepath.Glob("testdata/*/*.json") // of versions before a change of logic: see workflow.GetVersion
 	require.NoError(t, err)
@@ -394,4 +394,34 @@ func historyOf(ctx context.Context, t *testing.T, c client.Client, run client.Wo
 		history.Events = append(history.Events, event)
 	}
 	return &history
+}
+
+// A run that lets a grace pass needs no slot, and rounds have to know.
+func TestARunThatWaitsSaysSo(t *testing.T) {
+	waited := 0
+	for _, file := range recorded(t) {
+		var outcomes []string
+		for _, e := range readHistory(t, file).Events {
+			if e.GetTimerStartedEventAttributes() != nil {
+				waited++
+				require.Equal(t, workflows.OutcomeWaiting, outcomes[len(outcomes)-1], "%s: event %d", file, e.GetEventId())
+			}
+			if p := e.GetUpsertWorkflowSearchAttributesEventAttributes().GetSearchAttributes().GetIndexedFields()[workflows.AttrOutcome]; p != nil {
+				var outcome string
+				require.NoError(t, converter.GetDefaultDataConverter().FromPayload(p, &outcome))
+				outcomes = append(outcomes, outcome)
+			}
+		}
+		if len(outcomes) > 0 {
+			require.NotEqual(t, workflows.OutcomeWaiting, outcomes[len(outcomes)-1], "%s: it ended", file)
+		}
+	}
+	require.GreaterOrEqual(t, waited, 6)
+}
+
+func recorded(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	return files
 }

@@ -233,7 +233,12 @@ func sweepTold(r SweepResult) told {
 	return told{OutcomeDone, words}
 }
 
-// wait lets time pass, durably.
+// changeWaiting is the version that tells when a run only waits: runs that began
+// before it replay without.
+const changeWaiting = "tell-waiting"
+
+// wait lets time pass, durably. A run that waits needs no slot: it is told from those
+// that do, so that rounds don't hold others back for it.
 func (m *maintenance) wait(ctx workflow.Context, ms int64, why string) error {
 	if ms <= 0 {
 		return nil
@@ -241,6 +246,9 @@ func (m *maintenance) wait(ctx workflow.Context, ms int64, why string) error {
 	d, now := time.Duration(ms)*time.Millisecond, workflow.Now(ctx).UnixMilli()
 	m.describe(ctx, "Waiting until "+fleet.Clock(now+ms, now)+" UTC ("+fleet.Age(d)+"): "+why+".")
 	m.until = now + ms
+	if workflow.GetVersion(ctx, changeWaiting, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		setOutcome(ctx, OutcomeWaiting)
+	}
 	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: why}).Get(ctx, nil)
 }
 

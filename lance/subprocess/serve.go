@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 
 	"lancefleet/lance"
 )
@@ -20,10 +19,7 @@ var errParentGone = errors.New("the parent process is gone")
 // in, until in ends. A call under way when in ends is abandoned: Serve returns at
 // once, and the caller ends the process.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o lance.Options) error {
-	// The engine's threads inherit the priority of the thread that opens it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	stepAside()
+	stepAside() // before there is an engine: its threads have the priority of those that begin them
 	encoder := json.NewEncoder(out)
 	engine, err := lance.Open(o)
 	if err != nil {

@@ -33,13 +33,29 @@ func residentBytes(pid int) (int64, error) {
 const (
 	firstToKill  = "900" // of -1000 to 1000
 	politeness   = 10    // so that scans beside it stay quick
-	thisProcess  = 0
 	oomScoreFile = "/proc/self/oom_score_adj"
+	threadsDir   = "/proc/self/task"
 )
 
 // stepAside makes this process the first that the kernel takes when memory ends,
 // and the last that gets a processor. Both are wishes: a system may refuse them.
 func stepAside() {
 	_ = os.WriteFile(oomScoreFile, []byte(firstToKill), 0o600)
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, thisProcess, politeness)
+	// Linux keeps niceness by thread, and a thread has that of the one which began it:
+	// one that began another before its own turn came is why this is done twice.
+	for range 2 {
+		beNice()
+	}
+}
+
+func beNice() {
+	threads, err := os.ReadDir(threadsDir)
+	if err != nil {
+		return
+	}
+	for _, t := range threads {
+		if id, err := strconv.Atoi(t.Name()); err == nil {
+			_ = syscall.Setpriority(syscall.PRIO_PROCESS, id, politeness)
+		}
+	}
 }

@@ -25,6 +25,7 @@ const (
 // once, if there is anything to commit. An attempt that comes after one whose
 // commit landed finds that commit by the round's id, and commits nothing.
 func (a *Scan) CommitRound(ctx context.Context, in workflows.CommitInput) (workflows.CommitResult, error) {
+	defer a.first.round()()
 	var result workflows.CommitResult
 	err := a.attempt(ctx, func(ctx context.Context, l *lease) error {
 		before := a.requests(ctx)

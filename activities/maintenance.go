@@ -95,6 +95,7 @@ func (a *Maintenance) light(ctx context.Context, fleetID string, work func(ctx c
 // heavy runs one attempt of a step in a process of its own, which ends with it.
 func (a *Maintenance) heavy(ctx context.Context, t workflows.Target, work func(ctx context.Context, l *lease, h Heavy) error) error {
 	return a.light(ctx, t.FleetID, func(ctx context.Context, l *lease) error {
+		a.Scan.first.yield(ctx)
 		h, err := a.StartHeavy(ctx)
 		if err != nil {
 			return fmt.Errorf("start a process for %s: %w", t.ID, err)

@@ -18,6 +18,7 @@ import (
 // fingerprint, a full observation for what is new, moved, or unclear. One bad
 // experiment costs its own row a failure, never the page.
 func (a *Scan) ObserveActivity(ctx context.Context, page workflows.Page) (workflows.PageResult, error) {
+	defer a.first.round()()
 	result := workflows.PageResult{Page: page.Number}
 	err := a.attempt(ctx, func(ctx context.Context, l *lease) error {
 		p, err := a.openPage(ctx, page, l)

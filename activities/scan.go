@@ -32,6 +32,8 @@ type Scan struct {
 	Config  Config
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	first precedence
 }
 
 // Config bounds the work of one activity. Validated by package worker.

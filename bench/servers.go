@@ -26,7 +26,8 @@ func startTemporal(ctx context.Context, b *bench) (*temporal, error) {
 	}
 	process, err := startProgram("temporal", filepath.Join(b.dir, "temporal.log"), nil, b.tools.temporal,
 		"server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", strconv.Itoa(port),
-		"--db-filename", filepath.Join(b.dir, "temporal.db"), "--log-level", "warn")
+		"--db-filename", filepath.Join(b.dir, "temporal.db"), "--log-level", "warn",
+		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL")
 	if err != nil {
 		return nil, err
 	}

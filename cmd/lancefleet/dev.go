@@ -183,6 +183,9 @@ func watchServer(ctx context.Context, process *child.Logged) error {
 func (d *devFleet) serverArgs() []string {
 	return []string{
 		"server", "start-dev", "--db-filename", d.place.file("temporal.db"), "--log-level", "warn",
+		// One write to disk for many transactions: its default, one for each, is what rounds
+		// beside much maintenance would wait for.
+		"--sqlite-pragma", "journal_mode=WAL", "--sqlite-pragma", "synchronous=NORMAL",
 		"--ip", d.temporal.host, "--port", strconv.Itoa(d.temporal.port),
 		"--ui-ip", d.ui.host, "--ui-port", strconv.Itoa(d.ui.port),
 	}

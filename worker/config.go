@@ -95,7 +95,7 @@ const (
 	longestLive     = 30 * 24 * time.Hour
 	longestHistory  = 90 * 24 * time.Hour
 	keepVersions    = 2
-	attemptFor      = 15 * time.Minute // half of the time after which Temporal gives an attempt up
+	attemptFor      = 20 * time.Second // then the slot goes to the next in the queue: one with very much to do holds up nobody
 	graces          = 12               // a folder whose drain nobody can prove waits so many times as long
 )
 

@@ -38,6 +38,7 @@ type feed struct {
 	now       func() time.Time
 	every     time.Duration
 	log       *slog.Logger
+	warm      func(context.Context, moment) // reads what only pages need, once there is something to show
 	prepare   func(context.Context, moment) // works out what takes long, before a view is shown
 
 	reload     chan struct{} // asks for a look at storage now
@@ -89,6 +90,11 @@ func (f *feed) run(ctx context.Context) {
 	all.Go(func() { f.loop(ctx, f.reload, f.readStorage) })
 	all.Go(func() { f.loop(ctx, f.reschedule, f.askTemporal) })
 	all.Go(func() { f.nameLoop(ctx) })
+	all.Go(func() {
+		if m := f.await(ctx, nil, func(m moment) bool { return m.view != nil }); m.view != nil {
+			f.warm(ctx, m)
+		}
+	})
 	all.Wait()
 }
 

@@ -55,6 +55,13 @@ func (s *Server) prepare(ctx context.Context, m moment) {
 	s.partsOf(m, d)
 }
 
+// warm sums up what the pictures of the operations page show, which reads a whole table.
+func (s *Server) warm(ctx context.Context, m moment) {
+	if _, err := s.fleetSeries(ctx, m, daysAsked("")); err != nil {
+		s.log.WarnContext(ctx, "the pictures of the operations page are not prepared", "error", err)
+	}
+}
+
 // cut shortens lists that are shared.
 func (r Retirement) cut(limit int) *Retirement {
 	r.Candidates, r.Blocked = cut(r.Candidates, limit), cut(r.Blocked, limit)

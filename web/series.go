@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"lancefleet/fleet"
 )
@@ -215,46 +216,44 @@ func (s *Server) fleetSeries(ctx context.Context, m moment, days int) (FleetSeri
 	if err != nil {
 		return out, err
 	}
-	out.Backlog = s.backlogs.since(w.From, w.Days, samples, d.actions)
+	out.Backlog = s.backlogs.since(w.From, w.To, w.Days, samples, d.actions)
 	if m.view != nil {
 		out.Backlog = append(out.Backlog, BacklogPoint{At: w.To, Pending: m.view.totals.Pending})
 	}
 	return out, nil
 }
 
-// backlogs remembers the sums over the fleet for a minute: a page asks for them, each of
-// its pictures does, and everybody's page. They take a look at all that is known.
+// backlogKept is how long sums over the fleet stand: they take a look at all that is
+// known, and tell of hours. A page asks for them, each of its pictures does, and
+// everybody's page.
+const backlogKept = time.Minute
+
+// backlogs remembers the sums of each window.
 type backlogs struct {
 	mu   sync.Mutex
-	kept map[int]backlog // by days
-}
-
-// backlog is one of them, and what it was made from.
-type backlog struct {
-	from    int64
-	samples []fleet.Sample
-	actions []fleet.Action
-	points  []BacklogPoint
+	kept map[int]*renewed[struct{}, []BacklogPoint] // by days
 }
 
 // since answers the points from a time on; the caller may add to them.
-func (b *backlogs) since(from int64, days int, samples []fleet.Sample, actions []fleet.Action) []BacklogPoint {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, ok := b.kept[days]
-	fresh := ok && from >= k.from && from-k.from < 60_000 && sameSlice(k.samples, samples) && sameSlice(k.actions, actions)
-	if !fresh {
-		if b.kept == nil {
-			b.kept = map[int]backlog{}
-		}
-		k = backlog{from, samples, actions, backlogPoints(samples, actions, from)}
-		b.kept[days] = k
-	}
-	points := slices.Clone(k.points)
+func (b *backlogs) since(from, now int64, days int, samples []fleet.Sample, actions []fleet.Action) []BacklogPoint {
+	made := b.of(days).ask(struct{}{}, now, backlogKept.Milliseconds(), func() []BacklogPoint { return backlogPoints(samples, actions, from) })
+	points := slices.Clone(made)
 	for i := range points {
 		points[i].At = max(points[i].At, from)
 	}
 	return points
+}
+
+func (b *backlogs) of(days int) *renewed[struct{}, []BacklogPoint] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.kept == nil {
+		b.kept = map[int]*renewed[struct{}, []BacklogPoint]{}
+	}
+	if b.kept[days] == nil {
+		b.kept[days] = &renewed[struct{}, []BacklogPoint]{}
+	}
+	return b.kept[days]
 }
 
 // roundPoints are those of records, newest first, that finished since from.

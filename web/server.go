@@ -129,7 +129,7 @@ func newServer(config Config, p parts) (*Server, error) {
 			reload: make(chan struct{}, 1), reschedule: make(chan struct{}, 1), rename: make(chan struct{}, 1), changed: make(chan struct{}),
 		},
 	}
-	s.feed.prepare = s.prepare
+	s.feed.prepare, s.feed.warm = s.prepare, s.warm
 	if p.steer != nil {
 		s.steer = impatient{p.steer, s.feed}
 	}

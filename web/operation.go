@@ -175,19 +175,44 @@ type Work struct {
 	Outcomes   map[string]int `json:"outcomes" doc:"And of each outcome, of the kind that was asked for"`
 }
 
-func (s *Server) work(ops []operation, q workQuery) Work {
-	out := Work{Operations: []Operation{}, Kinds: map[string]int{}, Outcomes: map[string]int{}, Limit: q.Limit, Offset: q.Offset}
+// workCounts are how many operations there are, by kind and outcome.
+type workCounts map[string]map[string]int
+
+func countsOf(ops []operation) workCounts {
+	counts := workCounts{}
 	for i := range ops {
+		kind := ops[i].kind()
+		if counts[kind] == nil {
+			counts[kind] = map[string]int{}
+		}
+		counts[kind][ops[i].outcome()]++
+	}
+	return counts
+}
+
+// work is one page of operations. It looks at no more of them than it has to: the
+// counts are known.
+func (s *Server) work(ops []operation, counts workCounts, q workQuery) Work {
+	out := Work{Operations: []Operation{}, Kinds: map[string]int{}, Outcomes: map[string]int{}, Limit: q.Limit, Offset: q.Offset}
+	for kind, outcomes := range counts {
+		for outcome, n := range outcomes {
+			out.Kinds[kind] += n
+			if q.Kind != "" && kind != q.Kind {
+				continue
+			}
+			out.Outcomes[outcome] += n
+			if q.Outcome == "" || outcome == q.Outcome {
+				out.Total += n
+			}
+		}
+	}
+	last := min(out.Total, q.Offset+q.Limit)
+	for i, seen := 0, 0; i < len(ops) && seen < last; i++ {
 		o := &ops[i]
-		out.Kinds[o.kind()]++
-		if q.Kind != "" && o.kind() != q.Kind {
+		if q.Kind != "" && o.kind() != q.Kind || q.Outcome != "" && o.outcome() != q.Outcome {
 			continue
 		}
-		out.Outcomes[o.outcome()]++
-		if q.Outcome != "" && o.outcome() != q.Outcome {
-			continue
-		}
-		if out.Total++; out.Total > q.Offset && len(out.Operations) < q.Limit {
+		if seen++; seen > q.Offset {
 			out.Operations = append(out.Operations, s.operation(o))
 		}
 	}

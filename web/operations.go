@@ -97,7 +97,7 @@ func (s *Server) operations(ctx context.Context, m moment, q workQuery) Operatio
 		out.Missing = append(out.Missing, sentence(err))
 	}
 	parts := s.partsOf(m, d)
-	out.Work, out.Failures = s.work(parts.operations, q), parts.failures
+	out.Work, out.Failures = s.work(parts.operations, parts.counts, q), parts.failures
 	if m.view != nil {
 		plan := s.plan(m, q.Limit)
 		out.Plan, out.Retirement = &plan, parts.retirement.cut(q.Limit)

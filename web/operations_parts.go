@@ -15,6 +15,7 @@ const partsKept = 5 * time.Second
 // fleet and the whole journal.
 type fleetParts struct {
 	operations []operation // the running ones first
+	counts     workCounts  // of them
 	failures   []Failure
 	retirement Retirement
 }
@@ -31,7 +32,7 @@ type partsOf struct {
 func (s *Server) partsOf(m moment, d digest) fleetParts {
 	if m.view == nil {
 		ops := withRunning(d.operations, m.running)
-		return fleetParts{operations: ops, failures: failuresOf(nil, ops)}
+		return fleetParts{operations: ops, counts: countsOf(ops), failures: failuresOf(nil, ops)}
 	}
 	of := partsOf{actions: len(d.actions), running: runsIn(m)}
 	if of.actions > 0 {
@@ -39,7 +40,7 @@ func (s *Server) partsOf(m moment, d digest) fleetParts {
 	}
 	return m.view.parts.ask(of, s.now().UnixMilli(), partsKept.Milliseconds(), func() fleetParts {
 		ops := withRunning(d.operations, m.running)
-		return fleetParts{operations: ops, failures: failuresOf(m.view, ops), retirement: s.retirement(m, ops, maxLimit)}
+		return fleetParts{operations: ops, counts: countsOf(ops), failures: failuresOf(m.view, ops), retirement: s.retirement(m, ops, maxLimit)}
 	})
 }
 

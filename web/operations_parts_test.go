@@ -97,3 +97,38 @@ func TestTheOperationsPageIsWorkedOutOnceForOneStateOfTheFleet(t *testing.T) {
 	d.actions, d.operations = slices.Clone(d.actions), d.operations[1:]
 	require.Len(t, b.partsOf(m, d).operations, len(other.operations)-1, "an entry of the journal")
 }
+
+func TestAPageOfWorkIsThatOfAllThatMatch(t *testing.T) {
+	b := newBench(t, busyStore())
+	d, err := b.journalled(t.Context())
+	require.NoError(t, err)
+	parts := b.partsOf(b.feed.moment(), d)
+	kinds, outcomes := map[string]bool{"": true, "nothing": true}, map[string]bool{"": true, fleet.OutcomeFailed: true, "nothing": true}
+	for i := range parts.operations {
+		kinds[parts.operations[i].kind()], outcomes[parts.operations[i].outcome()] = true, true
+	}
+	require.Greater(t, len(kinds), 4)
+	require.Greater(t, len(outcomes), 4)
+	for kind := range kinds {
+		for outcome := range outcomes {
+			var all []Operation
+			ofKind := map[string]int{}
+			for i := range parts.operations {
+				o := &parts.operations[i]
+				if kind != "" && o.kind() != kind {
+					continue
+				}
+				ofKind[o.outcome()]++
+				if outcome == "" || o.outcome() == outcome {
+					all = append(all, b.operation(o))
+				}
+			}
+			for _, offset := range []int{0, 1, 3, len(all), 1000} {
+				got := b.work(parts.operations, parts.counts, workQuery{Kind: kind, Outcome: outcome, Limit: 3, Offset: offset})
+				require.Equal(t, len(all), got.Total, "%s %s", kind, outcome)
+				require.Equal(t, ofKind, got.Outcomes)
+				require.ElementsMatch(t, all[min(offset, len(all)):min(offset+3, len(all))], got.Operations)
+			}
+		}
+	}
+}

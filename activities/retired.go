@@ -129,11 +129,15 @@ func (a *Scan) judge(ctx context.Context, r retired, prev fleet.Row, o fleet.Obs
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil && evidence.Clean() {
+		switch { // hot is the safe side
+		case err != nil || !evidence.Clean():
+			why = "it moved, and can't be verified any more"
+		case !evidence.Fingerprint.Equal(o.Fingerprint): // nobody has judged what it moved by
+			why = "it moved again while it was verified"
+		default:
 			look.renewed = append(look.renewed, r.entry.Renew(evidence, a.nowMS()))
 			return nil
 		}
-		why = "it moved, and can't be verified any more" // hot is the safe side
 	}
 	row := fleet.Observed(r.exp, &prev, o, a.nowMS())
 	row.LastWrite = max(row.LastWrite, r.entry.LastWrite+1) // whatever the writer's clock says

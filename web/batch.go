@@ -33,7 +33,7 @@ type BatchRequest struct {
 	IDs     []string `json:"ids,omitempty" maxItems:"500" nullable:"false" doc:"kind:name each"`
 	Q       *string  `json:"q,omitempty" maxLength:"1000" doc:"All that this query text finds, as the list's q; an empty one is every hot experiment"`
 	By      string   `json:"by,omitempty" maxLength:"100" doc:"Who asks"`
-	Why     string   `json:"why,omitempty" maxLength:"400" doc:"Kept in the journal"`
+	Why     string   `json:"why,omitempty" maxLength:"500" doc:"Kept in the journal"`
 	Confirm int      `json:"confirm,omitempty" doc:"How many the dry run said would start; needed above 20"`
 }
 

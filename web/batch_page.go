@@ -76,19 +76,28 @@ func (s *Server) batchForm(c echo.Context) error {
 		return s.showBatchPlan(c, body.status, form, body.Message)
 	}
 	if started.Started == 0 {
-		words := "nothing was started"
-		var wordsSb80 strings.Builder
-		for _, f := range started.Failed {
-			wordsSb80.WriteString("; " + strconv.Itoa(f.Count) + ": " + f.Reason)
-		}
-		words += wordsSb80.String()
-		return s.showBatchPlan(c, http.StatusServiceUnavailable, form, words)
+		status, words := started.nothing()
+		return s.showBatchPlan(c, status, form, words)
 	}
 	said := "batch"
 	if len(started.Failed) > 0 {
 		said = "batch-partly"
 	}
 	return c.Redirect(http.StatusSeeOther, "/batches/"+started.ID+"?done="+said)
+}
+
+// nothing says why a batch has started nothing. A button that is pressed twice is no
+// failure: each has a run already.
+func (b BatchStarted) nothing() (status int, words string) {
+	status, said := http.StatusConflict, []string{"nothing was started"}
+	if b.Already > 0 {
+		said = append(said, strconv.Itoa(b.Already)+" are being worked on already")
+	}
+	for _, f := range b.Failed {
+		status = http.StatusServiceUnavailable
+		said = append(said, strconv.Itoa(f.Count)+": "+f.Reason)
+	}
+	return status, strings.Join(said, "; ")
 }
 
 func (s *Server) batchPage(c echo.Context) error {

@@ -116,6 +116,14 @@ func TestABatchWithoutTemporalIsNotToldAsStarted(t *testing.T) {
 	require.Equal(t, 503, b.postForm("/batch", "action=optimize&all=1&q=many").Code)
 }
 
+func TestABatchThatCameSecondIsToldThatAllAreBeingWorkedOn(t *testing.T) {
+	b := newBench(t, batchStore(3))
+	b.temporal.running = true // which this server has not been told yet
+	w := b.postForm("/batch", "action=optimize&all=1&q=many")
+	require.Equal(t, 409, w.Code)
+	require.Contains(t, w.Body.String(), "nothing was started; 3 are being worked on already")
+}
+
 func TestRowsOfTheListBecomeABatch(t *testing.T) {
 	b := newBench(t, batchStore(30))
 	require.Contains(t, b.get("/?q=many").Body.String(), `name="id" value="table:many-0000"`)

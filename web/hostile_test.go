@@ -141,4 +141,19 @@ func TestFormsHoldNoLongerTextsThanTheAPI(t *testing.T) {
 	}
 	require.Empty(t, b.temporal.said())
 	require.Equal(t, 303, b.postForm("/rounds/pause", url.Values{"reason": {strings.Repeat("ü", formMost["reason"])}}.Encode()).Code)
+
+	type schema struct {
+		Properties map[string]struct{ MaxLength int }
+	}
+	doc := decode[struct{ Components struct{ Schemas map[string]schema } }](t, b.get("/api/v1/openapi.json"), 200)
+	seen := 0
+	for name, body := range doc.Components.Schemas {
+		for field, most := range formMost {
+			if longest := body.Properties[field].MaxLength; longest > 0 {
+				require.Equal(t, most, longest, "%s.%s", name, field)
+				seen++
+			}
+		}
+	}
+	require.Greater(t, seen, 10)
 }

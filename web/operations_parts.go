@@ -45,15 +45,18 @@ func (s *Server) partsOf(m moment, d digest) fleetParts {
 }
 
 // prepare works out what the operations page says of a view that is about to be shown,
-// so that nobody who asks has to wait for it.
+// so that nobody who asks has to wait for it. What goes wrong here is told by the
+// request that asks: the view is shown all the same.
 func (s *Server) prepare(ctx context.Context, m moment) {
-	s.made(m)
-	d, err := s.journalled(ctx)
-	if err != nil {
-		s.log.WarnContext(ctx, "the operations page is not prepared", "error", err)
-		return
-	}
-	s.partsOf(m, d)
+	attempt(func() fleetParts {
+		s.made(m)
+		d, err := s.journalled(ctx)
+		if err != nil {
+			s.log.WarnContext(ctx, "the operations page is not prepared", "error", err)
+			return fleetParts{}
+		}
+		return s.partsOf(m, d)
+	})
 }
 
 // warm sums up what the pictures of the operations page show, which reads a whole table.

@@ -22,9 +22,9 @@ const oldest = 3
 func (r *renewed[K, T]) ask(of K, now, fresh int64, work func() T) T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	age := now - r.at
+	age := now - r.at // a little below 0: somebody who looked at the clock later came first
 	switch {
-	case r.at == 0 || r.of != of || age < 0 || age >= oldest*fresh:
+	case r.at == 0 || r.of != of || age <= -fresh || age >= oldest*fresh:
 		r.value = work()
 		r.of, r.at = of, now
 	case age >= fresh && !r.making:

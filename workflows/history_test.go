@@ -396,7 +396,8 @@ func historyOf(ctx context.Context, t *testing.T, c client.Client, run client.Wo
 	return &history
 }
 
-// A run that lets a grace pass needs no slot, and rounds have to know.
+// A run that lets a grace pass needs no slot, and rounds have to know. When it goes on
+// it needs one again.
 func TestARunThatWaitsSaysSo(t *testing.T) {
 	waited := 0
 	for _, file := range recorded(t) {
@@ -405,6 +406,9 @@ func TestARunThatWaitsSaysSo(t *testing.T) {
 			if e.GetTimerStartedEventAttributes() != nil {
 				waited++
 				require.Equal(t, workflows.OutcomeWaiting, outcomes[len(outcomes)-1], "%s: event %d", file, e.GetEventId())
+			}
+			if e.GetActivityTaskScheduledEventAttributes() != nil && len(outcomes) > 0 {
+				require.NotEqual(t, workflows.OutcomeWaiting, outcomes[len(outcomes)-1], "%s: event %d: it works", file, e.GetEventId())
 			}
 			if p := e.GetUpsertWorkflowSearchAttributesEventAttributes().GetSearchAttributes().GetIndexedFields()[workflows.AttrOutcome]; p != nil {
 				var outcome string

@@ -233,9 +233,13 @@ func sweepTold(r SweepResult) told {
 	return told{OutcomeDone, words}
 }
 
-// changeWaiting is the version that tells when a run only waits: runs that began
-// before it replay without.
-const changeWaiting = "tell-waiting"
+// changeWaiting tells when a run only waits. Runs keep to the version that they began
+// with: before 1 they told nothing, and 1 did not take it back after the wait.
+const (
+	changeWaiting = "tell-waiting"
+	waitTold      = 1
+	waitTakenBack = 2
+)
 
 // wait lets time pass, durably. A run that waits needs no slot: it is told from those
 // that do, so that rounds don't hold others back for it.
@@ -246,10 +250,17 @@ func (m *maintenance) wait(ctx workflow.Context, ms int64, why string) error {
 	d, now := time.Duration(ms)*time.Millisecond, workflow.Now(ctx).UnixMilli()
 	m.describe(ctx, "Waiting until "+fleet.Clock(now+ms, now)+" UTC ("+fleet.Age(d)+"): "+why+".")
 	m.until = now + ms
-	if workflow.GetVersion(ctx, changeWaiting, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+	version := workflow.GetVersion(ctx, changeWaiting, workflow.DefaultVersion, waitTakenBack)
+	if version >= waitTold {
 		setOutcome(ctx, OutcomeWaiting)
 	}
-	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: why}).Get(ctx, nil)
+	if err := workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: why}).Get(ctx, nil); err != nil {
+		return err
+	}
+	if version >= waitTakenBack {
+		clearOutcome(ctx)
+	}
+	return nil
 }
 
 // verify looks at everything once more with its own eyes.

@@ -75,6 +75,13 @@ func setOutcome(ctx workflow.Context, outcome string) {
 	}
 }
 
+// clearOutcome is for a run that goes on.
+func clearOutcome(ctx workflow.Context) {
+	if err := workflow.UpsertTypedSearchAttributes(ctx, outcomeKey.ValueUnset()); err != nil {
+		workflow.GetLogger(ctx).Warn("clear outcome", "error", err)
+	}
+}
+
 // outcomeOf tells a cancelled workflow from a failed one.
 func outcomeOf(err error) string {
 	switch {

@@ -145,7 +145,9 @@ func TestFormsHoldNoLongerTextsThanTheAPI(t *testing.T) {
 	type schema struct {
 		Properties map[string]struct{ MaxLength int }
 	}
-	doc := decode[struct{ Components struct{ Schemas map[string]schema } }](t, b.get("/api/v1/openapi.json"), 200)
+	doc := decode[struct {
+		Components struct{ Schemas map[string]schema }
+	}](t, b.get("/api/v1/openapi.json"), 200)
 	seen := 0
 	for name, body := range doc.Components.Schemas {
 		for field, most := range formMost {

@@ -277,6 +277,11 @@ func comfort(browser context.Context, t *testing.T) {
 	require.Contains(t, []string{"dark", "light"}, theme)
 	tab.do(chromedp.Navigate(base + "/rounds"))
 	require.Equal(t, theme, js[string](tab, `document.documentElement.dataset.theme`), "the choice is remembered")
+	require.Equal(t, "now", value(tab, chromedp.Evaluate[string](`new Promise((told) => {
+		const next = document.querySelector("time[data-due]");
+		next.dateTime = "2020-01-01T00:00:00.000Z";
+		new MutationObserver(() => told(next.textContent)).observe(next, { childList: true });
+	})`, chromedp.EvalAwaitPromise)), "the next round is never some time ago while a page stays open")
 
 	press("/")
 	tab.see("#search")

@@ -83,10 +83,14 @@ func TestWhatARunTakesAwayItselfIsNotInItsWay(t *testing.T) {
 		Tails:    []lance.Tail{{Shard: "a", Stranded: 1, NewestTime: minutesAgo(300), TouchedTime: minutesAgo(300), Sentence: stranded}},
 		Blocking: []string{pending, stranded},
 	}
-	plan := retirePlan(t, coldOne(t, preview, nil))
+	b := coldOne(t, preview, nil)
+	plan := retirePlan(t, b)
 	require.True(t, plan.Start)
 	require.Empty(t, plan.Blocking)
 	require.Equal(t, []string{pending, stranded}, plan.Clears)
+	page := b.get("/experiments/rollout:run-1/do/retire").Body.String()
+	require.Contains(t, page, pending, "the page says so, too")
+	require.Contains(t, page, stranded)
 
 	preview.Tails[0].TouchedTime = minutesAgo(5)
 	plan = retirePlan(t, coldOne(t, preview, nil))

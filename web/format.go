@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lancefleet/fleet"
 )
 
 // count groups digits: 1234567 -> "1,234,567".
@@ -108,10 +110,10 @@ func dollars(f float64) string {
 	}
 }
 
-// plural: "1 fragment", "3 fragments".
+// plural: "1 fragment", "3,000 fragments", "2 entries".
 func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
+	if _, words, ok := strings.Cut(fleet.Count(n, one), " "); ok && n >= 0 {
+		return count(n) + " " + words
 	}
-	return count(n) + " " + one + "s"
+	return fleet.Count(n, one)
 }

@@ -19,3 +19,11 @@ func TestDigitsAreGroupedAlsoOfTheSmallestNumber(t *testing.T) {
 		require.Equal(t, want, count(n))
 	}
 }
+
+func TestNumbersOfThingsAreWorded(t *testing.T) {
+	require.Equal(t, "1 generation", plural(1, "generation"))
+	require.Equal(t, "0 rows", plural(0, "row"))
+	require.Equal(t, "17,204 generations", plural(17_204, "generation"))
+	require.Equal(t, "2 WAL entries", plural(2, "WAL entry"))
+	require.Equal(t, "unknown rows", plural(-1, "row"))
+}

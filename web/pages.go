@@ -74,6 +74,7 @@ func (p *pages) functions() template.FuncMap {
 		"asset":      func(name string) string { return "/static/" + name + "?v=" + p.files[name].hash },
 		"count64":    func(n int) string { return count(int64(n)) },
 		"count":      count,
+		"plural":     plural,
 		"short":      short,
 		"size":       size,
 		"seconds":    seconds,
@@ -142,17 +143,20 @@ func ago(ms *int64, now int64, never string) template.HTML {
 	if ms == nil || *ms <= 0 {
 		return template.HTML(`<span class="muted">` + template.HTMLEscapeString(never) + `</span>`)
 	}
-	return template.HTML(`<time datetime="` + machine(*ms) + `" title="` + exact(*ms) + `">` + relative(*ms, now) + `</time>`)
+	return timeAt(*ms, now, "")
 }
 
 // due is the time of what comes next. What Temporal said a moment ago may be past
-// by now: then it is due.
+// by now: then it is due. data-due says so to the script that keeps times current.
 func due(ms *int64, now int64, none string) template.HTML {
 	if ms == nil || *ms <= 0 {
 		return ago(nil, now, none)
 	}
-	next := max(*ms, now)
-	return ago(&next, now, none)
+	return timeAt(max(*ms, now), now, " data-due")
+}
+
+func timeAt(ms, now int64, attribute string) template.HTML {
+	return template.HTML(`<time datetime="` + machine(ms) + `" title="` + exact(ms) + `"` + attribute + `>` + relative(ms, now) + `</time>`)
 }
 
 func stamp(ms *int64) string {

@@ -147,6 +147,11 @@ func TestADryRunPrintsNumbersAndWhatBlocks(t *testing.T) {
 	for _, words := range []string{"would not start: written 2 h ago", "5 generations, ? rows at most, 500 bytes", "18 fragments into 2", "7 old ones would go", "version 4 by tag v1", "shard c: it is sealed"} {
 		require.Contains(t, out, words)
 	}
+	s.plan.Generations, s.plan.FragmentsIn = 1, 0
+	out, _, _ = s.run(t, "optimize", "x", "--dry-run")
+	require.Regexp(t, `merge +1 generation, \? rows`, out)
+	require.Regexp(t, `compact +nothing\n`, out)
+	s.plan.FragmentsIn = 18
 	out, _, _ = s.run(t, "optimize", "x", "--dry-run", "--json")
 	var plan web.MaintenancePlan
 	require.NoError(t, json.Unmarshal([]byte(out), &plan))

@@ -48,8 +48,8 @@ func printPlan(w io.Writer, p web.MaintenancePlan) {
 }
 
 func previewLines(p web.MaintenancePlan, line func(string, any)) {
-	line("merge", fmt.Sprintf("%d generations, %s rows at most, %s bytes", p.Generations, count(p.MergedRows), count(p.MergedBytes)))
-	line("compact", fmt.Sprintf("%d fragments into %d, %s bytes", p.FragmentsIn, p.FragmentsOut, count(p.CompactBytes)))
+	line("merge", orNothing(p.Generations, "%s, %s rows at most, %s bytes", fleet.Count(p.Generations, "generation"), count(p.MergedRows), count(p.MergedBytes)))
+	line("compact", orNothing(p.FragmentsIn, "%s into %d, %s bytes", fleet.Count(p.FragmentsIn, "fragment"), p.FragmentsOut, count(p.CompactBytes)))
 	line("versions", fmt.Sprintf("%d old ones would go, %d bytes", p.Versions, p.VersionsBytes))
 	if p.Preview == nil {
 		return
@@ -57,6 +57,14 @@ func previewLines(p web.MaintenancePlan, line func(string, any)) {
 	for _, held := range p.Preview.Versions.Held {
 		line("held", fmt.Sprintf("version %d by %s", held.Version, held.By))
 	}
+}
+
+// orNothing words what would be done with n things.
+func orNothing(n int64, format string, words ...any) string {
+	if n == 0 {
+		return "nothing"
+	}
+	return fmt.Sprintf(format, words...)
 }
 
 func acceptLines(p web.MaintenancePlan, line func(string, any)) {

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lancefleet/fleet"
 	"lancefleet/web"
 )
 
@@ -120,7 +121,7 @@ func failureWords(failures []web.Failure) string {
 	for _, f := range failures {
 		by[f.Level]++
 	}
-	return fmt.Sprintf("%d causes: %d for somebody to mend, %d to look at, %d that pass (lancefleet failures)", len(failures), by["bad"], by["warn"], by["note"])
+	return fmt.Sprintf("%s: %d for somebody to mend, %d to look at, %d that pass (lancefleet failures)", fleet.Count(int64(len(failures)), "cause"), by["bad"], by["warn"], by["note"])
 }
 
 func printFailures(w io.Writer, failures []web.Failure, now time.Time) {

@@ -128,7 +128,7 @@
     if (document.hidden) return;
     for (const t of document.querySelectorAll("time[datetime]")) {
       const ms = Date.now() - ahead - Date.parse(t.dateTime);
-      const text = Math.abs(ms) < 1000 ? "now" : ms < 0 ? "in " + span(ms) : span(ms) + " ago";
+      const text = Math.abs(ms) < 1000 || ms > 0 && "due" in t.dataset ? "now" : ms < 0 ? "in " + span(ms) : span(ms) + " ago";
       if (t.textContent !== text) t.textContent = text;
     }
   }, 1000);

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/stretchr/testify/require"
 
 	"lancefleet/fleet"
@@ -22,6 +23,7 @@ func logSuite() map[string]func(*testing.T, *backend) {
 		"actions appended by many at once are all there":      journalConcurrent,
 		"the last action of a kind that had its effect":       journalLastOf,
 		"one append of several actions leaves out known ones": journalBatch,
+		"a foreign table is neither read nor added to":        logsForeign,
 	}
 }
 
@@ -55,6 +57,19 @@ func roundsOrder(t *testing.T, b *backend) {
 	require.NoError(t, err)
 	require.Len(t, all, 3)
 	require.ErrorIs(t, w.Append(t.Context(), fleet.RoundRecord{}), lance.ErrInvalid)
+}
+
+func logsForeign(t *testing.T, b *backend) {
+	text := func(name string) arrow.Field {
+		return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}
+	}
+	b.write(t, "_journal.lance", table(t, []arrow.Field{text("id"), text("remark")}, [][]any{{"an id", "of something else"}})[0])
+	w := newJournal(b)
+	_, err := w.Latest(t.Context(), 5)
+	require.ErrorIs(t, err, lance.ErrCorrupt)
+	require.ErrorContains(t, err, `"at"`)
+	require.Error(t, w.Append(t.Context(), fleet.Action{ID: "ours", At: 1, Kind: fleet.ActScan}))
+	require.Zero(t, b.appends.Load())
 }
 
 func logsEveryField(t *testing.T, b *backend) {

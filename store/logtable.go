@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"lancefleet/lance"
@@ -25,16 +26,35 @@ func newLogTable[T any](r Reader, uri string, c codec[T], idColumns int, id func
 	l := &logTable[T]{uri: uri, codec: c, id: id, at: at}
 	l.table = newCachedTable(r, uri, l.decode)
 	l.ids = newCachedTable(r, uri, l.decodeIDs)
-	for _, col := range c.columns[:idColumns] {
+	for _, col := range c.columns[:max(idColumns, tellingColumns)] {
 		l.ids.columns = append(l.ids.columns, col.field.Name)
 	}
 	return l
 }
 
+// tellingColumns are as many columns, from the first on, as each table of ours has had
+// from its beginning: what lacks one of them is somebody else's, and neither read nor
+// added to.
+const tellingColumns = 2
+
+func (l *logTable[T]) isOurs(t *lance.Table) error {
+	if err := requireColumns(t, l.codec.columns[0].field.Name); err != nil {
+		return err
+	}
+	for _, record := range t.Records {
+		for _, col := range l.codec.columns[:tellingColumns] {
+			if columnNamed(record, col.field.Name) == nil {
+				return &lance.Error{Class: lance.Corrupt, Op: "decode", Message: fmt.Sprintf("it has no column %q", col.field.Name)}
+			}
+		}
+	}
+	return nil
+}
+
 // decode sorts newest first. The first column is the id, or its first part. An
 // append that was tried twice at the same moment may be there twice: the first counts.
 func (l *logTable[T]) decode(t *lance.Table, _ Version) ([]T, error) {
-	if err := requireColumns(t, l.codec.columns[0].field.Name); err != nil {
+	if err := l.isOurs(t); err != nil {
 		return nil, err
 	}
 	rows := l.codec.decode(t)
@@ -53,7 +73,7 @@ func (l *logTable[T]) decode(t *lance.Table, _ Version) ([]T, error) {
 }
 
 func (l *logTable[T]) decodeIDs(t *lance.Table, _ Version) (map[string]bool, error) {
-	if err := requireColumns(t, l.codec.columns[0].field.Name); err != nil {
+	if err := l.isOurs(t); err != nil {
 		return nil, err
 	}
 	rows := l.codec.decode(t)

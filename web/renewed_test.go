@@ -51,17 +51,17 @@ func TestAPanicBehindTheBackHurtsNobody(t *testing.T) {
 	var r renewed[string, int]
 	var tries atomic.Int32
 	r.ask("a", 1000, 10, func() int { return 1 })
-	require.Equal(t, 1, r.ask("a", 1010, 10, func() int { tries.Add(1); panic("no") }))
+	require.Equal(t, 1, r.ask("a", 1010, 10, func() int { tries.Add(1); panic("no") })) //nolint:forbidigo // what must hurt nobody
 	require.Eventually(t, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return !r.making }, 10*time.Second, time.Millisecond)
 	require.EqualValues(t, 1, tries.Load())
-	require.Panics(t, func() { r.ask("a", 1030, 10, func() int { panic("no") }) }, "the request that waits for it tells")
+	require.Panics(t, func() { r.ask("a", 1030, 10, func() int { panic("no") }) }, "the request that waits for it tells") //nolint:forbidigo // likewise
 	require.Equal(t, 2, r.ask("a", 1030, 10, func() int { return 2 }), "and holds nobody up")
 }
 
 // panickingJournal has entries that can't be worked with.
 type panickingJournal struct{ journal }
 
-func (panickingJournal) All(context.Context) ([]fleet.Action, error) { panic("no") }
+func (panickingJournal) All(context.Context) ([]fleet.Action, error) { panic("no") } //nolint:forbidigo // likewise
 
 func TestAViewIsShownAlthoughWhatIsPreparedForItBreaksOff(t *testing.T) {
 	b := newBench(t, demoStore(10), func(_ *Config, p *parts) { p.journal = panickingJournal{p.journal} })

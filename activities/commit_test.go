@@ -126,20 +126,56 @@ func TestARetryAfterACommitThatLandedFindsItAndCommitsNothing(t *testing.T) {
 		w.afterCommit = nil
 		return &lance.Error{Class: lance.Unreachable, Op: "commit", Message: "connection lost"}
 	}
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestWorkflowEnvironment()
-	env.RegisterActivityWithOptions(w.scan().CommitRound, activity.RegisterOptions{Name: workflows.CommitRoundName})
-	env.RegisterWorkflow(commitWorkflow)
-
-	env.ExecuteWorkflow(commitWorkflow, in)
-
-	require.NoError(t, env.GetWorkflowError())
-	var result workflows.CommitResult
-	require.NoError(t, env.GetWorkflowResult(&result))
+	result := retried(t, w, in)
 	require.Equal(t, uint64(2), *result.Version, "the version that landed is reported")
 	require.Equal(t, int64(3), result.Hot)
 	require.Equal(t, []string{"", "round/run"}, w.actions, "one commit of the round")
 	require.Equal(t, int64(1), w.head().Rows[2].MissingRounds)
+}
+
+// retried commits a round through a workflow that tries again.
+func retried(t *testing.T, w *fakeWorld, in workflows.CommitInput) workflows.CommitResult {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivityWithOptions(w.scan().CommitRound, activity.RegisterOptions{Name: workflows.CommitRoundName})
+	env.RegisterWorkflow(commitWorkflow)
+	env.ExecuteWorkflow(commitWorkflow, in)
+	require.NoError(t, env.GetWorkflowError())
+	var result workflows.CommitResult
+	require.NoError(t, env.GetWorkflowResult(&result))
+	return result
+}
+
+func TestARetryTakesNobodyElsesCommitForItsOwn(t *testing.T) {
+	w := newWorld("a", "b").seen()
+	w.probe = func(lance.ProbeTarget) lance.ProbeResult { return lance.ProbeResult{State: lance.Changed} }
+	in := stagedRound(t, w)
+	w.beforeCommit = func(base *store.Snapshot) error {
+		w.beforeCommit = nil
+		w.put(base.Rows, "round/another")
+		return &lance.Error{Class: lance.Unreachable, Op: "commit", Message: "connection lost"}
+	}
+	result := retried(t, w, in)
+	require.Equal(t, uint64(3), *result.Version)
+	require.Equal(t, []string{"", "round/another", "round/run"}, w.actions)
+	require.Equal(t, w.now.UnixMilli(), w.head().Rows[0].ObservedAt, "what the round saw is stored")
+}
+
+func TestACommitThatLandedIsFoundAlthoughItsVersionWasCleanedUp(t *testing.T) {
+	w := newWorld("a", "b").seen()
+	w.probe = func(lance.ProbeTarget) lance.ProbeResult { return lance.ProbeResult{State: lance.Changed} }
+	in := stagedRound(t, w)
+	w.afterCommit = func() error {
+		w.afterCommit = nil
+		w.put(w.head().Rows, "round/next")
+		w.cleanedBelow = 3
+		return &lance.Error{Class: lance.Unreachable, Op: "commit", Message: "connection lost"}
+	}
+	result := retried(t, w, in)
+	require.Equal(t, uint64(2), *result.Version)
+	require.Equal(t, int64(2), result.Hot)
+	require.Equal(t, []string{"", "round/run", "round/next"}, w.actions)
 }
 
 func TestRowsOfAPageThatFailedForGoodAreCarriedAndNotCalledScanned(t *testing.T) {

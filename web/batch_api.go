@@ -35,6 +35,9 @@ func (s *Server) addBatch(ctx context.Context, in *batchInput) (*batchOutput, er
 	if err != nil {
 		return nil, err
 	}
+	if started.Started == 0 && len(started.Failed) == 0 { // there is no batch to follow
+		return nil, refuse(started.nothing())
+	}
 	return &batchOutput{Status: http.StatusAccepted, Location: started.Location, Body: started}, nil
 }
 

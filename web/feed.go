@@ -382,6 +382,8 @@ func (m moment) stale(now int64) (bool, string) {
 	switch {
 	case m.asOf() == 0 && len(m.view.Rows) == 0:
 		return false, "" // a new fleet: empty, not old
+	case m.asOf() == 0:
+		return true, "no round has finished yet"
 	case m.schedule != nil && m.schedule.Paused:
 		return true, "rounds are paused"
 	case len(m.scanning) > 0 && now-m.scanning[0].StartedAt > m.overdue().Milliseconds():

@@ -61,9 +61,13 @@ func (s *Server) prepare(ctx context.Context, m moment) {
 
 // warm sums up what the pictures of the operations page show, which reads a whole table.
 func (s *Server) warm(ctx context.Context, m moment) {
-	if _, err := s.fleetSeries(ctx, m, daysAsked("")); err != nil {
-		s.log.WarnContext(ctx, "the pictures of the operations page are not prepared", "error", err)
-	}
+	attempt(func() FleetSeries { // what goes wrong is told by the request that asks
+		series, err := s.fleetSeries(ctx, m, daysAsked(""))
+		if err != nil {
+			s.log.WarnContext(ctx, "the pictures of the operations page are not prepared", "error", err)
+		}
+		return series
+	})
 }
 
 // cut shortens lists that are shared.

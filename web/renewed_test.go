@@ -69,4 +69,5 @@ func TestAViewIsShownAlthoughWhatIsPreparedForItBreaksOff(t *testing.T) {
 	require.Equal(t, 200, b.get("/api/v1/experiments").Code)
 	require.Equal(t, 500, b.get("/operations").Code, "the request tells")
 	require.Equal(t, 200, b.get("/api/v1/plan").Code, "and holds nobody up")
+	b.warm(t.Context(), b.feed.moment()) // nobody catches a panic there
 }

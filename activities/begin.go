@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,11 @@ import (
 // BeginRound pins what the round looks at: the listing of the fleet, staged under
 // its hash, and the version of `_stats`. A source that can't be read fails it.
 func (a *Scan) BeginRound(ctx context.Context, args workflows.ScanArgs) (workflows.Round, error) {
+	interval := time.Duration(args.IntervalSecs) * time.Second
+	if args.By != "" {
+		interval = 0 // asked for: says nothing about when the next one comes
+	}
+	defer a.first.begins(interval)()
 	var round workflows.Round
 	err := a.attempt(ctx, func(ctx context.Context, _ *lease) (err error) {
 		round, err = a.begin(ctx, args)

@@ -82,8 +82,8 @@ type MaintenanceMetrics interface {
 	Journalled(action, outcome, class string)
 }
 
-// light runs one attempt of a step that reads or commits something small.
-func (a *Maintenance) light(ctx context.Context, fleetID string, work func(ctx context.Context, l *lease) error) error {
+// prompt runs one attempt of a step that somebody waits for.
+func (a *Maintenance) prompt(ctx context.Context, fleetID string, work func(ctx context.Context, l *lease) error) error {
 	return a.Scan.attempt(ctx, func(ctx context.Context, l *lease) error {
 		if err := a.Scan.checkFleet(fleetID); err != nil {
 			return err
@@ -92,10 +92,18 @@ func (a *Maintenance) light(ctx context.Context, fleetID string, work func(ctx c
 	})
 }
 
+// light runs one attempt of a step that reads or commits something small, and lets
+// rounds go first.
+func (a *Maintenance) light(ctx context.Context, fleetID string, work func(ctx context.Context, l *lease) error) error {
+	return a.prompt(ctx, fleetID, func(ctx context.Context, l *lease) error {
+		a.Scan.first.yield(ctx)
+		return work(ctx, l)
+	})
+}
+
 // heavy runs one attempt of a step in a process of its own, which ends with it.
 func (a *Maintenance) heavy(ctx context.Context, t workflows.Target, work func(ctx context.Context, l *lease, h Heavy) error) error {
 	return a.light(ctx, t.FleetID, func(ctx context.Context, l *lease) error {
-		a.Scan.first.yield(ctx)
 		h, err := a.StartHeavy(ctx)
 		if err != nil {
 			return fmt.Errorf("start a process for %s: %w", t.ID, err)

@@ -14,7 +14,6 @@ import (
 func (a *Maintenance) PrepareMaintenance(ctx context.Context, in workflows.PrepareInput) (workflows.Prepared, error) {
 	var prepared workflows.Prepared
 	err := a.light(ctx, in.Args.FleetID, func(ctx context.Context, _ *lease) (err error) {
-		a.Scan.first.yield(ctx)
 		prepared, err = a.prepare(ctx, in)
 		return err
 	})

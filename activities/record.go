@@ -13,6 +13,7 @@ import (
 // somebody did, and removes the pages that the round staged: side by side, as on
 // object storage each takes a dozen requests in a row.
 func (a *Scan) RecordRound(ctx context.Context, r fleet.RoundRecord) error {
+	defer a.first.ends()()
 	return a.attempt(ctx, func(ctx context.Context, _ *lease) error {
 		var all errgroup.Group // without its context: each does its part whatever becomes of the others
 		all.Go(func() error {

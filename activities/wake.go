@@ -14,7 +14,7 @@ import (
 // hot again when it returns; one that was not stays retired, whoever asks.
 func (a *Maintenance) WakeExperiment(ctx context.Context, args workflows.MaintenanceArgs) (workflows.WakeResult, error) {
 	result := workflows.WakeResult{Facts: fleet.UnknownFacts()}
-	err := a.light(ctx, args.FleetID, func(ctx context.Context, _ *lease) error {
+	err := a.prompt(ctx, args.FleetID, func(ctx context.Context, _ *lease) error {
 		exp, err := a.experiment(ctx, args.ID)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ const (
 	// has begun by then is mostly over when it comes.
 	mostLead = 2 * time.Second
 	// leadShare bounds that by a share of the time between rounds.
-	leadShare = 5
+	leadShare = 10
 )
 
 // precedence lets rounds go first on this worker: they are short and come at their

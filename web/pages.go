@@ -74,6 +74,7 @@ func (p *pages) functions() template.FuncMap {
 		"asset":      func(name string) string { return "/static/" + name + "?v=" + p.files[name].hash },
 		"count64":    func(n int) string { return count(int64(n)) },
 		"count":      count,
+		"tally":      func(n int) string { return count(int64(n)) },
 		"plural":     plural,
 		"short":      short,
 		"size":       size,

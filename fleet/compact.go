@@ -10,7 +10,7 @@ func (p Policy) CompactOptions() string {
 
 func wantsCompact(r Row, p Policy, h History) Decision {
 	words := Count(r.FragmentCount, "fragment")
-	minimum := itoa(p.CompactMinFragments)
+	minimum := Number(p.CompactMinFragments)
 	switch {
 	case p.CompactMinFragments <= 0:
 		return none(words+", never compacted", 0)
@@ -19,7 +19,7 @@ func wantsCompact(r Row, p Policy, h History) Decision {
 	case r.FragmentCount < p.CompactMinFragments:
 		return none(words+", below "+minimum, 0)
 	case r.SmallFragments >= 0 && r.SmallFragments < p.CompactMinFragments:
-		return none(words+", "+itoa(r.SmallFragments)+" of them small, below "+minimum, 0)
+		return none(words+", "+Number(r.SmallFragments)+" of them small, below "+minimum, 0)
 	case h.NoOpVersion > 0 && h.NoOpVersion == r.Version && h.NoOpOptions == p.CompactOptions():
 		return none(words+", nothing to compact in version "+itoa(r.Version), 0)
 	}

@@ -10,7 +10,7 @@ func wantsMerge(r Row, p Policy, h History, now int64) Decision {
 	tails := due(r.LastWrite, p.MergeTailsAfter.Milliseconds())
 	switch {
 	case m.pending > 0 && p.MergeMinGenerations > 0 && m.pending >= p.MergeMinGenerations:
-		return do(DoMerge, words+", merged from "+itoa(p.MergeMinGenerations)+" on")
+		return do(DoMerge, words+", merged from "+Number(p.MergeMinGenerations)+" on")
 	case m.pending > 0 && tails > 0 && now >= tails:
 		return do(DoMerge, words+", nothing written for "+Age(span(r.LastWrite, now)))
 	case r.PendingWAL <= 0 && tails > 0 && now >= tails && strandedEntries(r, h) > 0:
@@ -24,7 +24,7 @@ func wantsMerge(r Row, p Policy, h History, now int64) Decision {
 	case m.pending < 0:
 		return none(words, strandedDue(r, h, tails))
 	case p.MergeMinGenerations > 0:
-		words += ", below " + itoa(p.MergeMinGenerations)
+		words += ", below " + Number(p.MergeMinGenerations)
 	case tails > 0:
 		words += ", merged after " + Age(p.MergeTailsAfter) + " without a write"
 	default:

@@ -84,7 +84,7 @@ func writtenToBase(e Evidence, o Observation) string {
 	case !reachesBack(o, int64(was.Version)):
 		return "commits since version " + utoa(was.Version) + " are gone"
 	case o.BaseRows != e.Rows:
-		return Count(o.BaseRows, "row") + " instead of " + itoa(e.Rows)
+		return Count(o.BaseRows, "row") + " instead of " + Number(e.Rows)
 	}
 	return ""
 }

@@ -44,7 +44,7 @@ func Clock(at, now int64) string {
 }
 
 // Count words a number of things: "1 fragment", "3 fragments", "2 entries",
-// "unknown fragments".
+// "17,204 rows", "unknown fragments".
 func Count(n int64, thing string) string {
 	switch {
 	case n < 0:
@@ -52,7 +52,20 @@ func Count(n int64, thing string) string {
 	case n == 1:
 		return "1 " + thing
 	}
-	return itoa(n) + " " + plural(thing)
+	return Number(n) + " " + plural(thing)
+}
+
+// Number is a number as people read it: "17,204". Versions and other names that are
+// numbers go without commas.
+func Number(n int64) string {
+	digits, sign := itoa(n), ""
+	if n < 0 {
+		digits, sign = digits[1:], "-"
+	}
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return sign + digits
 }
 
 func plural(thing string) string {

@@ -30,3 +30,17 @@ func TestCountsAreWordedWithTheirThing(t *testing.T) {
 	assert.Equal(t, "2 WAL entries", Count(2, "WAL entry"))
 	assert.Equal(t, "unknown fragments", Count(-1, "fragment"))
 }
+
+func TestPeopleReadLongNumbersInThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 17204: "17,204", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		assert.Equal(t, want, Number(n))
+	}
+	assert.Equal(t, "17,204 rows", Count(17204, "row"))
+	policy := DefaultPolicy()
+	row := Row{PendingWAL: 17204, FragmentCount: 1234, SmallFragments: 1200, Version: 12345}
+	assert.Contains(t, wantsMerge(row, policy, History{}, noon).Reason, "17,204 pending generations")
+	policy.CompactMinFragments = 2000
+	assert.Contains(t, wantsCompact(row, policy, History{}).Reason, "1,234 fragments, below 2,000")
+	policy.CompactMinFragments = 1000
+	assert.Contains(t, wantsCompact(row, policy, History{NoOpVersion: 12345, NoOpOptions: policy.CompactOptions()}).Reason, "in version 12345", "a version is a name")
+}

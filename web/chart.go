@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"math"
 	"regexp"
+	"slices"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -81,6 +82,9 @@ func (c chart) draw() ([]byte, error) {
 		p.Add(line)
 	}
 	p.Add(drawnMarks{c.marks, inks})
+	if !c.known() {
+		p.Add(nothingKnown{inks})
+	}
 	canvas := vgsvg.New(chartWidth, chartHeight)
 	p.Draw(draw.New(canvas))
 	var out bytes.Buffer
@@ -90,13 +94,31 @@ func (c chart) draw() ([]byte, error) {
 	return c.named(out.Bytes()), nil
 }
 
+// known says whether there is anything to draw.
+func (c chart) known() bool {
+	return slices.ContainsFunc(c.points, func(p chartPoint) bool { return p.value >= 0 && !math.IsInf(p.value, 0) })
+}
+
+// nothingKnown says so where the line would be.
+type nothingKnown struct{ ink ink }
+
+// Plot implements plot.Plotter.
+func (n nothingKnown) Plot(c draw.Canvas, p *plot.Plot) {
+	style := p.X.Tick.Label
+	style.Color, style.XAlign, style.YAlign = n.ink.text, draw.XCenter, draw.YCenter
+	c.FillText(style, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: (c.Min.Y + c.Max.Y) / 2}, "nothing known")
+}
+
 // axes go from 0, so that a small change looks small.
 func (c chart) axes(p *plot.Plot, inks ink) {
 	from := c.begin()
 	p.X.Min, p.X.Max = float64(from), float64(max(c.to, from+1))
 	p.X.Tick.Marker = plot.ConstantTicks(timeTicks(from, c.to))
 	ticks := c.valueTicks()
-	p.Y.Min, p.Y.Max = 0, ticks[len(ticks)-1].Value
+	p.Y.Min, p.Y.Max = 0, 1
+	if len(ticks) > 0 {
+		p.Y.Max = ticks[len(ticks)-1].Value
+	}
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.LineStyle.Width = 0
@@ -144,9 +166,13 @@ func (c chart) shortPiece(from plotter.XY) plotter.XY {
 	return plotter.XY{X: from.X - length, Y: from.Y}
 }
 
-// valueTicks are round numbers from 0 to above the largest value.
+// valueTicks are round numbers from 0 to above the largest value; none where nothing
+// is known: an axis would look as if something had been measured.
 func (c chart) valueTicks() []plot.Tick {
 	most := 0.0
+	if !c.known() {
+		return nil
+	}
 	for _, p := range c.points {
 		if !math.IsInf(p.value, 0) && p.value > most {
 			most = p.value

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
-	"strings"
 
 	"lancefleet/fleet"
 )
@@ -21,7 +20,7 @@ const (
 type Failure struct {
 	Where    string   `json:"where" doc:"observing, merge_wal, compact, retire, ... or tables: upkeep of our own"`
 	Class    string   `json:"class" doc:"As errors have it; refused: it was not tried any further"`
-	Cause    string   `json:"cause" doc:"One sentence, without names and numbers"`
+	Cause    string   `json:"cause" doc:"One sentence; … stands for names, and for numbers in which they differ"`
 	Level    string   `json:"level" enum:"note,warn,bad"`
 	Count    int      `json:"count" doc:"Experiments that it stops now"`
 	Attempts int64    `json:"attempts" doc:"Failures in a row, summed over them"`
@@ -38,6 +37,7 @@ const examplesShown = 5
 // failureSet gathers failures by cause.
 type failureSet struct {
 	byCause map[string]*Failure
+	words   map[string]*wording // of each
 }
 
 // one is a single experiment's failure.
@@ -49,14 +49,16 @@ type oneFailure struct {
 }
 
 func (f *failureSet) add(o oneFailure) {
-	cause := causeOf(o.text, o.id)
-	key := o.where + "|" + o.class + "|" + cause
+	words := wordingOf(o.text, o.id)
+	key := o.where + "|" + o.class + "|" + words.key()
 	g := f.byCause[key]
 	if g == nil {
-		g = &Failure{Where: o.where, Class: cmp.Or(o.class, "internal"), Cause: cause, Level: levelOfFailure(o.class, o.text, o.refused),
+		f.words[key] = &words
+		g = &Failure{Where: o.where, Class: cmp.Or(o.class, "internal"), Level: levelOfFailure(o.class, o.text, o.refused),
 			Examples: []string{}, Runbook: runbookPath(o.class, o.text)}
 		f.byCause[key] = g
 	}
+	g.Cause = f.words[key].with(words)
 	g.Count++
 	g.Attempts += o.attempts
 	if o.first > 0 && (g.FirstAt == nil || o.first < *g.FirstAt) {
@@ -90,7 +92,7 @@ func (f *failureSet) list() []Failure {
 // failuresOf are those that are not over: observations that fail, maintenance whose
 // newest attempt failed or was refused half way, upkeep.
 func failuresOf(v *view, ops []operation) []Failure {
-	set := failureSet{map[string]*Failure{}}
+	set := failureSet{map[string]*Failure{}, map[string]*wording{}}
 	if v != nil {
 		for i := range v.Rows {
 			if r := v.Rows[i]; r.Failing() && v.retired[int32(i)] == nil {
@@ -164,30 +166,6 @@ func nextTry(v *view, id fleet.ID, kind string) int64 {
 		}
 	}
 	return next
-}
-
-var (
-	aPath   = regexp.MustCompile(`[a-z0-9]+://[^\s,;:"']+|(?:/[A-Za-z0-9._@%+=-]+){2,}`)
-	aUUID   = regexp.MustCompile(`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}`)
-	aNumber = regexp.MustCompile(`\b[0-9][0-9,.:]*\b`)
-)
-
-// causeOf takes from a sentence what differs between two experiments with one trouble:
-// names, paths, ids and numbers.
-func causeOf(text, id string) string {
-	if id != "" {
-		text = strings.ReplaceAll(text, id, "…")
-		if _, name, found := strings.Cut(id, ":"); found && len(name) > 2 {
-			text = strings.ReplaceAll(text, name, "…")
-		}
-	}
-	text = aPath.ReplaceAllString(text, "…")
-	text = aUUID.ReplaceAllString(text, "…")
-	text = aNumber.ReplaceAllString(text, "n")
-	if len(text) > 300 {
-		text = strings.ToValidUTF8(text[:300], "") + "…"
-	}
-	return cmp.Or(line(text), "no words were kept")
 }
 
 var throttled = regexp.MustCompile(`(?i)slow ?down|throttl|too many requests|\b429\b|\b503\b|reduce your request rate`)

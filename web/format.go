@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -10,21 +9,7 @@ import (
 )
 
 // count groups digits: 1234567 -> "1,234,567".
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	if n < 0 {
-		b.WriteByte('-')
-		s = s[1:]
-	}
-	for i, r := range s {
-		if i > 0 && (len(s)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+func count(n int64) string { return fleet.Number(n) }
 
 // size is binary: 1536 -> "1.5 KiB".
 func size(n int64) string {

@@ -142,7 +142,7 @@ func upkeepOf(state fleet.UpkeepState, version uint64) *Upkeep {
 type Cause struct {
 	Held     string   `json:"held" doc:"unseen, failing, missing, refused, off, paused, cooling, quiet"`
 	Wants    string   `json:"wants" doc:"What would be started; none = nothing can be told"`
-	Says     string   `json:"says" doc:"In words, without names and numbers"`
+	Says     string   `json:"says" doc:"In words; … stands for names, and for numbers in which they differ"`
 	Count    int      `json:"count"`
 	NextAt   *int64   `json:"next_at" doc:"Waiting alone changes it for the first of them then; null = it does not"`
 	Examples []string `json:"examples" doc:"kind:name"`
@@ -150,18 +150,19 @@ type Cause struct {
 
 // causesOf groups what is blocked, the most first.
 func causesOf(blocked []fleet.Blocked) []Cause {
-	at := map[string]*Cause{}
+	at, words := map[string]*Cause{}, map[string]*wording{}
 	for _, b := range blocked {
-		says := heldWords[b.Held]
+		said := wording{parts: []string{heldWords[b.Held]}}
 		if b.Held == fleet.HeldRefused {
-			says = causeOf(b.Reason, b.String())
+			said = wordingOf(b.Reason, b.String())
 		}
-		key := string(b.Held) + "|" + string(b.Wants) + "|" + says
+		key := string(b.Held) + "|" + string(b.Wants) + "|" + said.key()
 		c := at[key]
 		if c == nil {
-			c = &Cause{Held: string(b.Held), Wants: string(b.Wants), Says: says, Examples: []string{}}
-			at[key] = c
+			c = &Cause{Held: string(b.Held), Wants: string(b.Wants), Examples: []string{}}
+			at[key], words[key] = c, &said
 		}
+		c.Says = words[key].with(said)
 		c.Count++
 		if b.NotBefore > 0 && (c.NextAt == nil || b.NotBefore < *c.NextAt) {
 			c.NextAt = timeOf(b.NotBefore)

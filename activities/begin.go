@@ -67,9 +67,7 @@ func (a *Scan) list(ctx context.Context, round *workflows.Round) (store.Listing,
 	if err != nil {
 		return listing, fmt.Errorf("list experiments: %w", err)
 	}
-	for _, p := range listing.Problems {
-		a.Log.WarnContext(ctx, "a source names what can't be used", "name", p.Name, "why", p.Why)
-	}
+	a.tellProblems(ctx, listing.Problems)
 	a.Metrics.SourceProblems(len(listing.Problems))
 	round.Experiments = len(listing.Experiments)
 	if round.Listing, err = a.Staging.PutListing(ctx, listing); err != nil {

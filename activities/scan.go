@@ -34,6 +34,7 @@ type Scan struct {
 	Log     *slog.Logger
 
 	first precedence
+	told  problems
 }
 
 // Config bounds the work of one activity. Validated by package worker.

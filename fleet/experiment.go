@@ -121,6 +121,9 @@ type Experiment struct {
 	CreatedAt int64  `json:"created_at"` // unix ms; 0 = unknown
 }
 
+// AllowedNames says what ValidateName accepts.
+const AllowedNames = "letters (a-z, A-Z), digits, '_', '.' and '-' are allowed, and neither '.' nor '-' first"
+
 // ValidateName accepts [A-Za-z0-9_][A-Za-z0-9._-]* that is not reserved. Names
 // become parts of paths, object keys and workflow ids: everything else is hostile.
 func ValidateName(name string) error {
@@ -130,7 +133,7 @@ func ValidateName(name string) error {
 	case len(name) > MaxNameLength:
 		return fmt.Errorf("name of %d bytes: at most %d", len(name), MaxNameLength)
 	case !allowedName(name):
-		return fmt.Errorf("name %q: want letters, digits, '_', '.', '-', and neither '.' nor '-' first", name)
+		return fmt.Errorf("name %q: %s", name, AllowedNames)
 	case Reserved(name):
 		return fmt.Errorf("name %q is reserved", name)
 	}

@@ -40,7 +40,7 @@ func (l *listingBuilder) addFolders(names []string) {
 		}
 		id, ok := fleet.KindOfFolder(name)
 		if !ok {
-			l.problem(name, "the folder's name is not a valid name of an experiment")
+			l.problem(name, "the folder's name is not one that an experiment can have: "+fleet.AllowedNames)
 			continue
 		}
 		l.add(fleet.Experiment{ID: id, URI: uri, Source: fleet.FromFolder})

@@ -108,13 +108,13 @@ func (c Config) ValidateAccess() error {
 		return errors.New("tokens: there is none in them")
 	}
 	if c.SessionTime < time.Minute || c.SessionTime > longestSession {
-		return fmt.Errorf("session time %s: 1m to %s is allowed", c.SessionTime, longestSession)
+		return fmt.Errorf("session time %s: 1m to 30d is allowed", c.SessionTime)
 	}
 	if c.StorageReads < 0 {
 		return fmt.Errorf("storage reads %d: 0 and more are allowed", c.StorageReads)
 	}
 	if _, err := newAddresses(c.TrustedProxies); err != nil {
-		return fmt.Errorf("trusted proxies: addresses and networks as 10.0.0.0/8 are allowed: %w", err)
+		return fmt.Errorf("trusted proxies: %w", err)
 	}
 	return nil
 }

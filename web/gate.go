@@ -29,6 +29,7 @@ func newGate(config Config, now func() time.Time, log *slog.Logger) (*gate, erro
 	if err != nil {
 		return nil, err
 	}
+	warnIfOthersRead(config.TokensFile, log)
 	return &gate{config: config, now: now, log: log, tokens: tokens, seen: seen, left: map[string]int64{}, failures: newLimits(failedLogins, now)}, nil
 }
 
@@ -39,6 +40,17 @@ func changedAt(file string) time.Time {
 		return time.Time{}
 	}
 	return info.ModTime()
+}
+
+// warnIfOthersRead tells of a file that others on the machine can read. It is no
+// refusal: what mounts secrets often gives them such a mode and guards the folder.
+func warnIfOthersRead(file string, log *slog.Logger) {
+	if file == "" {
+		return
+	}
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o007 != 0 {
+		log.Warn("others on this machine may read or change the tokens file: chmod o= takes that away", "file", file, "mode", info.Mode().Perm().String())
+	}
 }
 
 // shut says whether tokens are asked for. That does not change while a server runs.
@@ -90,6 +102,7 @@ func (g *gate) renew() {
 	g.tokens, g.seen = tokens, changed
 	g.mu.Unlock()
 	g.log.Info("the tokens file was read again", "tokens", len(tokens))
+	warnIfOthersRead(g.config.TokensFile, g.log)
 }
 
 // caller is who sent a request.

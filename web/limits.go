@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -141,7 +142,7 @@ func networkOf(text string) (*net.IPNet, error) {
 	if err != nil {
 		one, wrong := netip.ParseAddr(text)
 		if wrong != nil {
-			return nil, err
+			return nil, fmt.Errorf("%q: addresses such as 10.0.0.1, and networks such as 10.0.0.0/8, are allowed", text)
 		}
 		prefix = netip.PrefixFrom(one, one.BitLen())
 	}

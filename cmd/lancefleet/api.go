@@ -179,7 +179,7 @@ func decode(answer *http.Response, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s did not answer as lancefleet does: %w", answer.Request.URL.Redacted(), err)
+		return fmt.Errorf("%s did not answer as lancefleet does: %w; is --server right?", answer.Request.URL.Redacted(), err)
 	}
 	return nil
 }
@@ -187,7 +187,7 @@ func decode(answer *http.Response, into any) error {
 func refusal(answer *http.Response, text []byte) error {
 	var body web.ErrorBody
 	if json.Unmarshal(text, &body) != nil || body.Message == "" {
-		body.Message = answer.Status
+		return notOurs(answer)
 	}
 	if len(body.Candidates) > 0 && !strings.Contains(body.Message, body.Candidates[0]) {
 		body.Message += ": " + strings.Join(body.Candidates, ", ")
@@ -196,6 +196,18 @@ func refusal(answer *http.Response, text []byte) error {
 		body.Message += " (--token, LANCEFLEET_TOKEN)"
 	}
 	return &apiError{status: answer.StatusCode, message: body.Message, ambiguous: len(body.Candidates) > 0}
+}
+
+// notOurs is a refusal by something else: a proxy in front, or another server.
+func notOurs(answer *http.Response) error {
+	e := &apiError{status: answer.StatusCode, message: fmt.Sprintf("%s: %s; is --server right?", answer.Request.URL.Redacted(), answer.Status)}
+	if answer.StatusCode == http.StatusNotFound {
+		return errors.New(e.message) // no experiment is missing: no lancefleet answers there
+	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		e.message += " (--token, LANCEFLEET_TOKEN)"
+	}
+	return e
 }
 
 // cause leaves out the method and address that net/http puts before it.

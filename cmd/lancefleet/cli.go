@@ -1,7 +1,5 @@
 package main
 
-import "github.com/alecthomas/kong"
-
 const (
 	defaultDataDir = "./data"
 	defaultServer  = "http://127.0.0.1:8090"
@@ -10,8 +8,8 @@ const (
 
 // CLI is every command and its flags.
 type CLI struct {
-	Log    logFlags        `embed:""`
-	Config kong.ConfigFlag `help:"YAML file of settings, by the names of the flags. Also LANCEFLEET_CONFIG." placeholder:"FILE"`
+	Log    logFlags     `embed:""`
+	Config settingsFile `help:"YAML file of settings, by the names of the flags. Also LANCEFLEET_CONFIG." placeholder:"FILE"`
 
 	Dev        devCommand        `cmd:"" help:"Everything in one process on this machine: Temporal, worker, web and a demo fleet, or your own data."`
 	Worker     workerCommand     `cmd:"" help:"Run rounds for a fleet."`

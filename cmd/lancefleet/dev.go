@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
+	"os/exec"
 	"strconv"
 	"time"
 
@@ -206,10 +206,11 @@ func (d *devFleet) makeDemo(ctx context.Context, engine *lance.Engine) error {
 // findTemporal looks for the Temporal CLI: named, built by ./task, or on PATH.
 func findTemporal(named string) (string, error) {
 	if named != "" {
-		if _, err := os.Stat(named); err != nil {
-			return "", usageError{fmt.Errorf("--temporal %q: %w", named, err)}
+		found, err := exec.LookPath(named)
+		if err != nil {
+			return "", usageError{fmt.Errorf("--temporal (LANCEFLEET_TEMPORAL): a program is allowed, the temporal CLI: %w", err)}
 		}
-		return named, nil
+		return found, nil
 	}
 	if built := cacheDir() + "/bin/temporal"; isFile(built) {
 		return built, nil

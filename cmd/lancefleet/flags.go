@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"lancefleet/store"
@@ -73,6 +74,15 @@ func cleanDataDir(text string) (string, error) {
 		return "", usageError{fmt.Errorf("--data-dir (DATA_DIR): %w", err)}
 	}
 	return clean, nil
+}
+
+// noFile refuses a data directory that is a file: no waiting makes it one. A folder
+// that is not there yet may come, as a mount does.
+func noFile(dataDir string) error {
+	if info, err := os.Stat(dataDir); err == nil && !info.IsDir() {
+		return usageError{fmt.Errorf("--data-dir (DATA_DIR) %q: it is no folder; a folder, or a bucket, is allowed", dataDir)}
+	}
+	return nil
 }
 
 // maintainFlag says whether experiments may be rewritten at all.

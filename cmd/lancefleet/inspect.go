@@ -107,6 +107,10 @@ func (c *historyCommand) Run(ctx context.Context, io streams) error {
 	if c.JSON {
 		return printJSON(io.out, history)
 	}
+	if len(history.Actions) == 0 && history.Running == nil {
+		fmt.Fprintln(io.out, "nothing was done with it yet, as far as the journal goes back (90 days)")
+		return nil
+	}
 	printHistory(io.out, history, time.Now())
 	return nil
 }

@@ -45,7 +45,10 @@ func (c *devCommand) place() (devPlace, error) {
 	case c.NoDemo:
 		return devPlace{}, usageError{errors.New("--no-demo: then say with --data-dir what to look at")}
 	}
-	return place, os.MkdirAll(place.state, 0o755)
+	if err := os.MkdirAll(place.state, 0o755); err != nil {
+		return devPlace{}, usageError{fmt.Errorf("--state-dir (LANCEFLEET_STATE_DIR) %q: a folder that can be written is allowed: %w", base, err)}
+	}
+	return place, nil
 }
 
 // ownPlace is for data that somebody else has made. Each data directory has a

@@ -17,6 +17,20 @@ import (
 // the flags are or as their environment variables (`scan-interval`, `SCAN_INTERVAL`).
 type fileSettings map[string]any
 
+// settingsFile is the flag that names the file.
+type settingsFile string
+
+// BeforeResolve reads the file in time for the flags to be set from it.
+func (f settingsFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+	path := string(ctx.FlagValue(trace.Flag).(settingsFile))
+	resolver, err := openSettings(kong.ExpandPath(path))
+	if err != nil {
+		return fmt.Errorf("--config %q: %w", path, err)
+	}
+	ctx.AddResolver(resolver)
+	return nil
+}
+
 func openSettings(path string) (kong.Resolver, error) {
 	f, err := os.Open(path)
 	if err != nil {

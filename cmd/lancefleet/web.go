@@ -40,12 +40,24 @@ type accessFlags struct {
 	StorageReads   int      `name:"storage-reads-per-minute" help:"Per client: observations on demand, verifications, dry runs, searches beyond the table; half of them at once. 0 = no limit." default:"120" env:"STORAGE_READS_PER_MINUTE"`
 }
 
-// into puts them into a configuration whose address is set and not checked yet.
+// into puts them into a configuration whose address is set and not checked yet, one
+// after the other: what is refused is the one that was put in last.
 func (f accessFlags) into(config *web.Config) error {
-	config.Tokens, config.TokensFile, config.OpenMetrics = f.Tokens, f.TokensFile, f.OpenMetrics
-	config.SessionTime, config.StorageReads, config.TrustedProxies = time.Duration(f.SessionTime), f.StorageReads, f.TrustedProxies
-	if err := config.ValidateAccess(); err != nil {
-		return usageError{fmt.Errorf("--tokens-file (LANCEFLEET_TOKENS_FILE, LANCEFLEET_TOKENS), --session-time, --trusted-proxies, --storage-reads-per-minute: %w", err)}
+	config.OpenMetrics = f.OpenMetrics
+	for _, one := range []struct {
+		setting string
+		put     func()
+	}{
+		{"--session-time (SESSION_TIME)", func() { config.SessionTime = time.Duration(f.SessionTime) }},
+		{"--storage-reads-per-minute (STORAGE_READS_PER_MINUTE)", func() { config.StorageReads = f.StorageReads }},
+		{"--trusted-proxies (TRUSTED_PROXIES)", func() { config.TrustedProxies = f.TrustedProxies }},
+		{"LANCEFLEET_TOKENS", func() { config.Tokens = f.Tokens }},
+		{"--tokens-file (LANCEFLEET_TOKENS_FILE)", func() { config.TokensFile = f.TokensFile }},
+	} {
+		one.put()
+		if err := config.ValidateAccess(); err != nil {
+			return usageError{fmt.Errorf("%s: %w", one.setting, err)}
+		}
 	}
 	return nil
 }
@@ -96,6 +108,9 @@ type webCommand struct {
 func (c *webCommand) Run(ctx context.Context, log *slog.Logger, given givenFlags) error {
 	settings, err := c.settings()
 	if err != nil {
+		return err
+	}
+	if err := noFile(settings.DataDir); err != nil {
 		return err
 	}
 	if settings.Policies, err = c.policies(c.on()); err != nil {

@@ -35,6 +35,9 @@ func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := noFile(config.DataDir); err != nil {
+		return err
+	}
 	warnWithoutEffect(log)
 	var served net.Listener
 	if c.MetricsAddr != "" {

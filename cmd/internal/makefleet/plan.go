@@ -26,19 +26,31 @@ type Plan struct {
 	Seed        int64
 }
 
+// More than these nobody makes on purpose, and memory would end before they are made.
+const (
+	mostExperiments = 1_000_000
+	mostShards      = 1_000
+	mostPieces      = 100_000 // generations of a shard, fragments of a base
+	mostRows        = 1_000_000
+)
+
 // Validate refuses what cannot be made, naming the setting as the flag is named.
 func (p Plan) Validate() error {
+	for _, n := range []struct {
+		name               string
+		value, least, most int
+	}{
+		{"experiments", p.Experiments, 1, mostExperiments}, {"shards", p.Shards, 0, mostShards}, {"generations", p.Generations, 0, mostPieces},
+		{"rows", p.Rows, 1, mostRows}, {"fragments", p.Fragments, 0, mostPieces},
+	} {
+		switch {
+		case n.value < n.least:
+			return fmt.Errorf("%s %d: at least %d is allowed", n.name, n.value, n.least)
+		case n.value > n.most:
+			return fmt.Errorf("%s %d: at most %d is allowed", n.name, n.value, n.most)
+		}
+	}
 	switch {
-	case p.Experiments < 1:
-		return fmt.Errorf("experiments %d: at least 1 is allowed", p.Experiments)
-	case p.Shards < 0:
-		return fmt.Errorf("shards %d: at least 0 is allowed", p.Shards)
-	case p.Generations < 0:
-		return fmt.Errorf("generations %d: at least 0 is allowed", p.Generations)
-	case p.Rows < 1:
-		return fmt.Errorf("rows %d: at least 1 is allowed", p.Rows)
-	case p.Fragments < 0:
-		return fmt.Errorf("fragments %d: at least 0 is allowed", p.Fragments)
 	case !(p.ColdShare >= 0 && p.ColdShare <= 1): // NaN too
 		return fmt.Errorf("cold-share %v: 0 to 1 is allowed", p.ColdShare)
 	case p.Shards == 0 && (p.Tombstones || p.Stranded):

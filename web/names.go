@@ -127,5 +127,8 @@ func (s *Server) forSearch(ctx context.Context, q Query) moment {
 	})
 }
 
-// due says whether a search should have the sources read again.
-func (n *naming) due(now int64) bool { return n == nil || now >= n.again }
+// due says whether a search should have the sources read again. A clock that was set
+// back far is no reason not to.
+func (n *naming) due(now int64) bool {
+	return n == nil || now >= n.again || now < n.at-namesFor.Milliseconds()
+}

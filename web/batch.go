@@ -97,7 +97,8 @@ func (s *Server) planBatch(ctx context.Context, m moment, r BatchRequest) (Batch
 		v := s.verdict(m, t, asked{action: r.Action})
 		switch {
 		case !v.start:
-			causes.add(kindOfReason(v.reason), t.exp.String())
+			first, _, _ := strings.Cut(v.reason, ";")
+			causes.add(first, t.exp.String())
 		case len(plan.starts) == batchMost:
 			plan.Left++
 		default:
@@ -165,31 +166,23 @@ func (s *Server) batchQuery(m moment, text string) (targets []target, unknown []
 	return targets, unknown, nil
 }
 
-// kindOfReason puts reasons together that differ by numbers only: "written 2 h ago".
-func kindOfReason(reason string) string {
-	first, _, _ := strings.Cut(reason, ";")
-	inNumber := false
-	return strings.Map(func(r rune) rune {
-		digit := r >= '0' && r <= '9'
-		repeat := digit && inNumber
-		inNumber = digit
-		switch {
-		case repeat:
-			return -1
-		case digit:
-			return '…'
-		}
-		return r
-	}, first)
+// causeCounter puts together why not, by what stands in the way.
+type causeCounter map[string]*batchCause
+
+type batchCause struct {
+	BatchCause
+	words wording
 }
 
-type causeCounter map[string]*BatchCause
-
+// add takes in what is said about one.
 func (c causeCounter) add(reason, id string) {
-	if c[reason] == nil {
-		c[reason] = &BatchCause{Reason: reason, Sample: []string{}}
+	words := wordingOf(reason, id)
+	one := c[words.key()]
+	if one == nil {
+		one = &batchCause{BatchCause{Sample: []string{}}, words}
+		c[words.key()] = one
 	}
-	one := c[reason]
+	one.Reason = one.words.with(words)
 	if one.Count++; len(one.Sample) < batchSample {
 		one.Sample = append(one.Sample, id)
 	}
@@ -198,7 +191,7 @@ func (c causeCounter) add(reason, id string) {
 func (c causeCounter) sorted() []BatchCause {
 	out := []BatchCause{}
 	for _, one := range c {
-		out = append(out, *one)
+		out = append(out, one.BatchCause)
 	}
 	slices.SortFunc(out, func(a, b BatchCause) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))

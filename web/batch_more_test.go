@@ -72,3 +72,15 @@ func namesOf(prefix string, n int) []string {
 	}
 	return out
 }
+
+func TestACauseOfABatchKeepsTheNumbersThatHoldForAll(t *testing.T) {
+	c := causeCounter{}
+	c.add("4 fragments, 2 of them small, below 16", "table:a")
+	c.add("9 fragments, 2 of them small, below 16", "table:b")
+	c.add("unreachable since 07:55: observe s3://bucket/exp: reset", "table:exp")
+	sorted := c.sorted()
+	require.Len(t, sorted, 2)
+	require.Equal(t, "… fragments, 2 of them small, below 16", sorted[0].Reason)
+	require.Equal(t, 2, sorted[0].Count)
+	require.Equal(t, "unreachable since 07:55: observe …: reset", sorted[1].Reason)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 )
 
 // ClassUnknown is the class of an error that carries none.
@@ -24,6 +25,25 @@ func ErrorClass(err error) string {
 	default:
 		return ClassUnknown
 	}
+}
+
+// endedBy is what ended a step that its run waited for. A run that was
+// cancelled waits for its step to end, and is told of the cancellation only by a
+// worker that lives: where that is gone, or ends the attempt for another reason that
+// another attempt would mend, Temporal starts no other one and says what the last one
+// came to. It is the cancellation that ended such a step. A failure that no attempt
+// could have mended stays one.
+func endedBy(ctx workflow.Context, err error) error {
+	if err == nil || ctx.Err() == nil || temporal.IsCanceledError(err) || isFinal(err) {
+		return err
+	}
+	return temporal.NewCanceledError(Sentence(err))
+}
+
+// isFinal says whether no further attempt could have helped.
+func isFinal(err error) bool {
+	var app *temporal.ApplicationError
+	return errors.As(err, &app) && app.NonRetryable()
 }
 
 // Sentence is the innermost message of an error that came through Temporal:

@@ -87,6 +87,7 @@ func (m *maintenance) prepare(ctx workflow.Context) error {
 func (m *maintenance) step(ctx workflow.Context, s stepOf) error {
 	before, began := m.result.After, workflow.Now(ctx)
 	t, err := s.do(ctx)
+	err = endedBy(ctx, err)
 	result := StepResult{Action: s.action, Outcome: t.outcome, Sentence: t.sentence}
 	if err != nil {
 		result.Outcome, result.Sentence, result.ErrorClass = outcomeOf(err), Sentence(err), ErrorClass(err)

@@ -11,7 +11,7 @@ func TablesWorkflow(ctx workflow.Context, args TablesArgs) (TablesResult, error)
 	names, started := Names{Fleet: args.Fleet}, workflow.Now(ctx)
 	workflow.SetCurrentDetails(ctx, "Compacting our own tables, removing their old versions.")
 	in := UpkeepRecord{Args: args, StartedAt: started.UnixMilli()}
-	err := workflow.ExecuteActivity(upkeep(ctx, names.TablesQueue()), UpkeepName, args).Get(ctx, &in.Upkeep)
+	err := endedBy(ctx, workflow.ExecuteActivity(upkeep(ctx, names.TablesQueue()), UpkeepName, args).Get(ctx, &in.Upkeep))
 	if err != nil {
 		in.Error, in.ErrorClass = Sentence(err), ErrorClass(err)
 	}

@@ -33,6 +33,10 @@ func TestADecisionIsMadeForWhatWasSeenAndByItsRun(t *testing.T) {
 	r, err = do[workflows.AcceptResult](t, w.maintenance(h).AcceptShards, in)
 	require.NoError(t, err)
 	require.Equal(t, workflows.AcceptResult{Refused: "look again", Marks: map[string]uint64{}}, r)
+
+	h.accept = func(lance.AcceptSpec) (lance.Accepted, error) { return lance.Accepted{Version: 9}, lance.ErrConflict }
+	_, err = do[workflows.AcceptResult](t, w.maintenance(h).AcceptShards, in)
+	require.Equal(t, "conflict", classOf(err))
 }
 
 // What a row counts as pending says nothing about what stands refused.

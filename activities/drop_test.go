@@ -15,6 +15,7 @@ import (
 
 	"lancefleet/fleet"
 	"lancefleet/lance"
+	"lancefleet/store"
 	"lancefleet/workflows"
 )
 
@@ -90,6 +91,11 @@ func TestEvidenceThatIsNotCleanIsRefusedByTheDropItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld("a").seen()
+			if name == "none" { // nor does the look tell anything
+				w.observe = func(lance.ObserveTarget) lance.ObserveResult {
+					return lance.ObserveResult{Observation: &fleet.Observation{}}
+				}
+			}
 			in := dropIn(w, "a", 2)
 			dirty(&in.Evidence)
 			r, err := do[workflows.DropResult](t, w.maintenance(nil).DropRow, in)
@@ -116,16 +122,97 @@ func TestATransitionCountsOnceAlsoWhenTheCommitLandedAndItsAttemptDidNotHearOfIt
 		w.afterLedger = nil
 		return &lance.Error{Class: lance.Unreachable, Message: "connection lost"}
 	}
+
+	r := droppedInTheEnd(t, w)
+
+	require.Empty(t, r.Refused)
+	require.Equal(t, 1, w.metrics.retired)
+	require.Len(t, w.ledger, 1)
+}
+
+// droppedInTheEnd is what a retirement is told whose attempts may fail.
+func droppedInTheEnd(t *testing.T, w *fakeWorld) (r workflows.DropResult) {
+	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterActivityWithOptions(w.maintenance(nil).DropRow, activity.RegisterOptions{Name: workflows.DropRowName})
 	env.RegisterWorkflow(dropWorkflow)
-
 	env.ExecuteWorkflow(dropWorkflow, dropIn(w, "a", 2))
-
 	require.NoError(t, env.GetWorkflowError())
-	require.Equal(t, 1, w.metrics.retired)
-	require.Len(t, w.ledger, 1)
+	require.NoError(t, env.GetWorkflowResult(&r))
+	return r
+}
+
+func TestARetirementWhoseCommitLandedIsToldSoWhateverWasWrittenSince(t *testing.T) {
+	w := newWorld("a").seen()
+	w.afterLedger = func() error {
+		w.afterLedger = nil
+		w.writtenTo()
+		return &lance.Error{Class: lance.Unreachable, Message: "connection lost"}
+	}
+
+	r := droppedInTheEnd(t, w)
+
+	require.Empty(t, r.Refused)
+	require.Equal(t, w.entry("a").LastWrite, r.LastWrite)
+	require.True(t, w.entry("a").Retired(), "the next look at it takes it back")
+	require.Zero(t, w.metrics.dropsRefused)
+}
+
+func TestTheLedgerKeepsWhoRetiredWhyAndInWhichRun(t *testing.T) {
+	w := newWorld("a").seen()
+	in := dropIn(w, "a", 2)
+	in.Args.By, in.Args.Why = "alice", "the run is published"
+	_, err := do[workflows.DropResult](t, w.maintenance(nil).DropRow, in)
+	require.NoError(t, err)
+	entry := w.entry("a")
+	require.Equal(t, []string{"alice", "the run is published"}, []string{entry.By, entry.Why})
+	require.NotEmpty(t, entry.RunID)
+	require.NotEmpty(t, entry.WorkflowID)
+}
+
+// stumbling is a ledger that can't be read so often at first.
+type stumbling struct {
+	fakeLedger
+	times int
+}
+
+func (l *stumbling) Latest(ctx context.Context) (*store.LedgerView, error) {
+	if l.times--; l.times >= 0 {
+		return nil, lance.ErrCorrupt
+	}
+	return l.fakeLedger.Latest(ctx)
+}
+
+func TestADropThatCannotReadWhatItGoesByOrBeStoredFailsAndIsNotCounted(t *testing.T) {
+	failing := func(w *fakeWorld, class string) {
+		_, err := do[workflows.DropResult](t, w.maintenance(nil).DropRow, dropIn(w, "a", 2))
+		require.Equal(t, class, classOf(err))
+		require.Zero(t, w.metrics.retired+w.metrics.dropsRefused)
+	}
+	for _, part := range []string{"sources", "_stats", "_retired"} {
+		w := newWorld("a").seen()
+		w.unreadable = part
+		failing(w, "corrupt")
+		require.Empty(t, w.ledger, part)
+	}
+	w := newWorld("a").seen()
+	m := w.maintenance(nil)
+	m.Ledger = &stumbling{fakeLedger{w}, 1}
+	_, err := do[workflows.DropResult](t, m.DropRow, dropIn(w, "a", 2))
+	require.Equal(t, "corrupt", classOf(err), "without the last entry nobody knows what is later")
+
+	w = newWorld("a").seen()
+	w.afterLedger = func() error { return lance.ErrUnreachable }
+	failing(w, "unreachable")
+
+	w = newWorld("a").seen()
+	w.observe = func(lance.ObserveTarget) lance.ObserveResult {
+		w.batchErr = lance.ErrUnreachable // before the probe
+		return lance.ObserveResult{Observation: w.observation(2)}
+	}
+	failing(w, "unreachable")
+	require.Empty(t, w.ledger)
 }
 
 // counted is an activity that counts through its lease.

@@ -56,14 +56,14 @@ func (j fakeJournal) Upkeep(context.Context) (fleet.UpkeepState, error) {
 // fakeMetrics counts.
 type fakeMetrics struct {
 	retired, retireFailed, dropsRefused, returned, checked, recounted int
-	hinted                                                            int
+	hinted, unanswered                                                int
 	retireTook                                                        []time.Duration
 	upkeepFailed                                                      int
 	removed                                                           int64
 	outcomes                                                          []string
 }
 
-func (m *fakeMetrics) ObservationFailed(string)        {}
+func (m *fakeMetrics) ObservationFailed(string)        { m.unanswered++ }
 func (m *fakeMetrics) PageDone(int, int)               {}
 func (m *fakeMetrics) SourceProblems(int)              {}
 func (m *fakeMetrics) Committed(bool)                  {}
@@ -155,7 +155,7 @@ func (w *fakeWorld) maintenance(h *fakeHeavy) *Maintenance {
 		Scan: w.scan(), Ledger: fakeLedger{w}, Journal: fakeJournal{w},
 		StartHeavy: func(context.Context) (Heavy, error) { return h, nil },
 		Policies:   fleet.Policies{Default: fleet.DefaultPolicy()},
-		Paused:     func(context.Context) (string, error) { return w.paused, nil },
+		Paused:     func(context.Context) (string, error) { return w.paused, w.read("paused") },
 		Metrics:    &w.metrics,
 		Config: MaintenanceConfig{
 			MergeGenerations: 8, MergeBytes: 1 << 30, CompactSources: 32, CompactBytes: 1 << 30,

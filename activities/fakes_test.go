@@ -53,11 +53,12 @@ type fakeWorld struct {
 	afterCommit  func() error                     // the commit has landed
 	batchErr     error
 	appendErr    error        // of the journal
+	refreshErr   error        // of rows that are stored outside a round
 	beforeStats  func()       // a commit of `_stats` is decided, and not yet made
 	afterLedger  func() error // the entries have landed
 	paused       string
 	block        bool   // batches wait until their context ends
-	unreadable   string // a table whose reader fails
+	unreadable   string // a table whose reader fails; also sources, paused
 }
 
 func newWorld(names ...string) *fakeWorld {
@@ -170,10 +171,10 @@ func (w *fakeWorld) ListKnowing(context.Context, []fleet.Row) (store.Listing, er
 func (w *fakeWorld) Lookup(_ context.Context, ref fleet.Ref) ([]fleet.Experiment, error) {
 	for _, e := range w.listing.Experiments {
 		if ref.Matches(e.ID) {
-			return []fleet.Experiment{e}, nil
+			return []fleet.Experiment{e}, w.read("sources")
 		}
 	}
-	return nil, nil
+	return nil, w.read("sources")
 }
 
 func (w *fakeWorld) PutListing(context.Context, store.Listing) (string, error) { return "hash", nil }
@@ -286,6 +287,9 @@ func (s fakeStats) Commit(_ context.Context, base *store.Snapshot, rows []fleet.
 }
 
 func (s fakeStats) RefreshRows(_ context.Context, rows []fleet.Row, addMissing bool) (uint64, error) {
+	if s.refreshErr != nil {
+		return 0, s.refreshErr
+	}
 	return s.put(fleet.MergeRefresh(s.head().Rows, rows, addMissing), ""), nil
 }
 

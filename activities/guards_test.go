@@ -91,3 +91,22 @@ func TestADropLooksAtTheExperimentThatItsRunMeant(t *testing.T) {
 	require.Empty(t, w.ledger)
 	require.Equal(t, fleet.Hot, fleet.StateOf(&w.head().Rows[0], w.entry("a")))
 }
+
+// One was killed after its commit; the other's drain lost to a writer that claimed the
+// shard.
+func TestAPassThatOnlyDrainsAndOneThatOnlyMergesAreProgress(t *testing.T) {
+	w := newWorld("a")
+	passes := map[string][]lance.Merged{
+		s1: {{Drained: 3, Left: 2}, {Generations: 2, Drained: 2}},
+		s2: {{Generations: 2, Left: 2}, {Generations: 2, Drained: 4}},
+	}
+	h := shards(w, nil)
+	h.merge = func(s lance.MergeSpec) (lance.Merged, error) {
+		next := passes[s.Shard][0]
+		passes[s.Shard] = passes[s.Shard][1:]
+		return next, nil
+	}
+	r, err := do[workflows.MergeResult](t, w.maintenance(h).MergeWAL, mergeIn())
+	require.NoError(t, err)
+	require.Equal(t, []int64{4, 6, 9, 0}, []int64{int64(r.Passes), r.Generations, r.Drained, r.Left})
+}

@@ -53,9 +53,15 @@ func TestARetiredOneThatTwoRoundsMissIsGoneWhicheverWorkersCommitThem(t *testing
 }
 
 func TestAnEntryWithoutEvidenceThatNoSourceNamesStopsNoRound(t *testing.T) {
-	w := newWorld("cold", "hot").seen().retire("cold", 2)
-	w.ledger[0].Evidence = fleet.Evidence{}
-	w.now = w.now.Add(time.Minute)
-	w.named(t, "1", "hot")
-	require.Len(t, w.ledger, 1, "the ledger would refuse it")
+	for _, lose := range []func(e *fleet.Evidence){
+		func(e *fleet.Evidence) { *e = fleet.Evidence{} },
+		func(e *fleet.Evidence) { e.Fingerprint = fleet.Fingerprint{} },
+		func(e *fleet.Evidence) { e.Pending = 1 },
+	} {
+		w := newWorld("cold", "hot").seen().retire("cold", 2)
+		lose(&w.ledger[0].Evidence)
+		w.now = w.now.Add(time.Minute)
+		w.named(t, "1", "hot")
+		require.Len(t, w.ledger, 1, "the ledger would refuse it")
+	}
 }

@@ -91,6 +91,7 @@ func TestAPersonIsNotKeptWaitingByBackOffNorByNumbers(t *testing.T) {
 	p := prepare(t, w.maintenance(nil), workflows.ActionOptimize, nil)
 	require.False(t, p.Due)
 	require.Contains(t, p.Reason, "3 fragments, below 16")
+	require.Equal(t, 16, p.Limits.CompactFragments)
 	p = prepare(t, w.maintenance(nil), workflows.ActionOptimize, func(a *workflows.MaintenanceArgs) { a.By = "alice" })
 	require.True(t, p.Due, p.Reason)
 	require.Equal(t, 2, p.Limits.CompactFragments)
@@ -217,4 +218,53 @@ func TestOnlyAShardThatExistsIsSealed(t *testing.T) {
 	require.Contains(t, p.Reason, "it has no shard")
 	w.paused = "moving"
 	require.True(t, prepare(t, m, workflows.ActionSeal, func(a *workflows.MaintenanceArgs) { a.Shard = s1 }).Refused)
+}
+
+func byForce(a *workflows.MaintenanceArgs) { a.Force, a.By = true, "alice" }
+
+func TestARetiredOneIsLookedAtFromItsEvidenceOn(t *testing.T) {
+	w := newWorld("a").retire("a", 2)
+	prepare(t, w.maintenance(nil), workflows.ActionRetire, nil)
+	require.Equal(t, uint64(2), w.observes[0].KnownVersion, "commits are listed down to there, not to the first")
+}
+
+func TestARetiredOneThatIsWrittenIsSoWhateverItsWritersClockSays(t *testing.T) {
+	w := newWorld("a").retire("a", 2)
+	w.observe = func(lance.ObserveTarget) lance.ObserveResult {
+		o := w.observation(3)
+		o.Commits = []fleet.Commit{{Version: 3, Time: 1, Operation: "Append"}}
+		return lance.ObserveResult{Observation: o}
+	}
+	p := prepare(t, w.maintenance(nil), workflows.ActionRetire, byForce)
+	require.True(t, p.Due, p.Reason)
+}
+
+func TestARetiredOneThatItsSourceNamesElsewhereIsAnother(t *testing.T) {
+	w := newWorld("a").retire("a", 2)
+	w.listing.Experiments[0].URI = "/elsewhere" // and looks just the same
+	p := prepare(t, w.maintenance(nil), workflows.ActionRetire, byForce)
+	require.True(t, p.Due, p.Reason)
+	require.Equal(t, "/elsewhere", p.Target.URI)
+}
+
+func TestAForeignMergeThatOnlyTheJournalKnowsOfLeavesLiveShardsAlone(t *testing.T) {
+	w := cold(2*time.Hour, "a")
+	w.journal = []fleet.Action{{ID: "x", At: 1, Kind: fleet.ActForeign, Target: "rollout:a", Outcome: fleet.OutcomeDone, After: fleet.Facts{ForeignDrain: true}.Text()}}
+	p := prepare(t, w.maintenance(nil), workflows.ActionOptimize, nil)
+	require.Equal(t, time.Hour.Milliseconds(), p.Limits.LeaveWrittenWithin)
+	require.False(t, p.Facts.ForeignDrain, "none was seen this time")
+}
+
+func TestWhatCannotBeReadIsNotDecidedAbout(t *testing.T) {
+	in := workflows.PrepareInput{Args: maintenanceArgs("a"), Action: workflows.ActionRetire}
+	for _, part := range []string{"sources", "paused", "_stats", "_retired", "_journal"} {
+		w := cold(week+time.Hour, "a")
+		w.unreadable = part
+		_, err := do[workflows.Prepared](t, w.maintenance(nil).PrepareMaintenance, in)
+		require.Equal(t, "corrupt", classOf(err), part)
+	}
+	w := cold(week+time.Hour, "a")
+	w.batchErr = &lance.Error{Class: lance.Unreachable, Message: "503"}
+	_, err := do[workflows.Prepared](t, w.maintenance(nil).PrepareMaintenance, in)
+	require.Equal(t, "unreachable", classOf(err))
 }

@@ -19,12 +19,11 @@ type retired struct {
 
 // lookAtRetired is what looking at some of them told.
 type lookAtRetired struct {
-	unchanged int
-	failures  map[fleet.ID]string // gave no answer, and why
-	written   []fleet.Row         // hot again
-	whys      map[fleet.ID]string // what was written, in words
-	renewed   []fleet.LedgerEntry // moved, but nothing was written
-	requests  fleet.Requests
+	failures map[fleet.ID]string // gave no answer, and why
+	written  []fleet.Row         // hot again
+	whys     map[fleet.ID]string // what was written, in words
+	renewed  []fleet.LedgerEntry // moved, but nothing was written
+	requests fleet.Requests
 }
 
 // probeOf says how an experiment is asked whether anything moved.
@@ -69,8 +68,7 @@ func (a *Scan) movedSince(ctx context.Context, some []retired, concurrency int, 
 		switch r := some[i]; {
 		case r.exp.URI != r.entry.URI:
 			moved = append(moved, r) // another dataset, whatever its fingerprint
-		case answer.State == lance.Unchanged:
-			look.unchanged++
+		case answer.State == lance.Unchanged: // it stays as it is
 		case answer.Err != nil && answer.Err.Class == lance.Timeout:
 			a.noAnswer(ctx, r, answer.Err, look)
 		default:
@@ -122,7 +120,6 @@ func (a *Scan) judge(ctx context.Context, r retired, prev fleet.Row, o fleet.Obs
 	}
 	switch verdict {
 	case fleet.Same:
-		look.unchanged++
 		return nil
 	case fleet.Maintenance:
 		evidence, err := a.Engine.Verify(ctx, r.exp.URI, lance.VerifyOptions{})

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"lancefleet/fleet"
@@ -179,4 +182,39 @@ func TestAStartThatFailsIsTriedAgainByTheNextAttempt(t *testing.T) {
 	s := &fakeStarter{err: &lance.Error{Class: lance.Unreachable, Message: "no temporal"}}
 	_, err := do[workflows.StartMaintenanceResult](t, w.starts(s).StartMaintenance, workflows.StartMaintenanceInput{FleetID: "fleet", Round: w.round()})
 	require.Equal(t, "unreachable", workflows.ErrorClass(errors.Unwrap(err)))
+}
+
+// slow is a Temporal that answers nobody until it may.
+type slow struct {
+	*fakeStarter
+	asked atomic.Int64
+	may   chan struct{}
+}
+
+func (s *slow) Start(ctx context.Context, what fleet.Start) (bool, error) {
+	s.asked.Add(1)
+	<-s.may
+	return s.fakeStarter.Start(ctx, what)
+}
+
+func TestARoundAsksEightThingsAtATimeOfASlowTemporalAndSaysHowFarItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{fakeStarter: &fakeStarter{}, may: make(chan struct{})}
+		var l lease
+		var result workflows.StartMaintenanceResult
+		var done sync.WaitGroup
+		done.Go(func() {
+			starts := make([]fleet.Start, 20)
+			for i := range starts {
+				starts[i] = fleet.Start{ID: exp(strconv.Itoa(i)).ID, Action: fleet.DoMerge}
+			}
+			assert.NoError(t, (&Starts{Starter: s}).startAll(t.Context(), starts, &l, &result))
+		})
+		synctest.Wait()
+		require.EqualValues(t, startsAtOnce, s.asked.Load())
+		close(s.may)
+		done.Wait()
+		require.Equal(t, 20, result.Merges)
+		require.Equal(t, Progress{Step: "start", Done: 20, Of: 20}, *l.progress.Load())
+	})
 }

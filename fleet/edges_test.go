@@ -66,6 +66,10 @@ func TestWhatANewTableWithTheOldOnesVersionHoldsIsAWrite(t *testing.T) {
 	o.Commits = []Commit{rewrite(8, noon)}
 	got, _ := OnRetiredObservation(retirement(), o)
 	assert.Equal(t, Maintenance, got, "a later version has another e-tag: that alone means nothing")
+	o = same()
+	o.Fingerprint.ETag, o.Commits = "of another seventh", []Commit{rewrite(7, noon)}
+	got, _ = OnRetiredObservation(retirement(), o)
+	assert.Equal(t, Write, got)
 }
 
 func TestARoundWhoseClockWentBackLooksAtATwelfthAllTheSame(t *testing.T) {

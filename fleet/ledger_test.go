@@ -88,6 +88,7 @@ func TestARenewalKeepsTheRetirementAndHasAKeyOfItsOwn(t *testing.T) {
 func TestAReturnIsNoRetirementAndKnowsTheWrite(t *testing.T) {
 	e := retirement().Return(noon, noon)
 	assert.False(t, e.Retired())
+	assert.False(t, e.Renewal(), "made once, whatever the clock says then")
 	assert.Equal(t, noon, e.LastWrite)
 	assert.Empty(t, e.RunID, "the returning run's, not the retiring one's")
 	woken := retirement().Return(0, noon)
@@ -111,6 +112,11 @@ func TestTheNewestEntryCountsInWhateverOrderAndHoweverOftenTheyArrive(t *testing
 	rapid.Check(t, func(t *rapid.T) {
 		entries := drawEntries(t)
 		want := Newest(entries)
+		there := map[ID]bool{}
+		for _, e := range entries {
+			there[e.ID] = true
+		}
+		require.Len(t, want, len(there))
 		again := rapid.Permutation(append(entries, entries...)).Draw(t, "again")
 		got := Newest(again)
 		require.Len(t, got, len(want))

@@ -46,7 +46,11 @@ func TestPoliciesThatCannotBeMeantAreRefused(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			policies := Policies{Default: DefaultPolicy()}
 			change(&policies)
-			require.Error(t, policies.Validate())
+			err := policies.Validate()
+			require.Error(t, err)
+			if policies.Overrides != nil {
+				require.ErrorContains(t, err, "override 1: ")
+			}
 		})
 	}
 }

@@ -33,7 +33,9 @@ func TestADecisionIsShownFirstAndMadeForWhatWasShown(t *testing.T) {
 	plan = decode[MaintenancePlan](t, b.get("/api/v1/experiments/run-1/plan?action=accept&leave_out=true"), 200)
 	require.False(t, plan.Start)
 	require.Equal(t, "no shard stands refused", plan.Reason)
+	require.Contains(t, plan.Blocking, "no shard stands refused")
 
+	requireError(t, b.do("POST", path, ""), 422, "why")
 	requireError(t, b.do("POST", path, `{"seen":"as it is"}`), 422, "why")
 	requireError(t, b.do("POST", path, `{"why":"restored on purpose"}`), 422, "seen")
 	started := decode[MaintenanceStarted](t, b.do("POST", path, `{"by":"ada","why":"restored on purpose","seen":"as it is","leave_out":true}`), 202)

@@ -40,6 +40,7 @@ func TestABatchSaysWhatItWouldDoAndThenDoesThat(t *testing.T) {
 	started := decode[BatchStarted](t, b.do("POST", "/api/v1/batches", ask, "Content-Type", "application/json"), 202)
 	require.Equal(t, 2, started.Started)
 	require.Regexp(t, `^b[0-9a-f]{12}$`, started.ID)
+	require.Equal(t, "/api/v1/batches/"+started.ID, started.Location)
 	said := strings.Join(b.temporal.said(), "\n")
 	require.Equal(t, 2, strings.Count(said, "optimize table:many-"))
 	require.Contains(t, said, "by ada: batch "+started.ID+": before the demo")
@@ -56,6 +57,7 @@ func TestABatchIsFollowedByItsID(t *testing.T) {
 	b.temporal.maintaining = []control.Running{{ID: fleet.ID{Kind: fleet.Table, Name: "tidy"}, Action: "optimize", Batch: "b0123456789ab"}, {ID: fleet.ID{Kind: fleet.Table, Name: "x"}}}
 	b.renew(t)
 	out := decode[Batch](t, b.get("/api/v1/batches/b0123456789ab"), 200)
+	require.True(t, out.Found)
 	require.Len(t, out.Running, 1)
 	require.Equal(t, map[string]int{"done": 1, "failed": 1}, out.Outcomes)
 	require.Equal(t, "ada", out.By)

@@ -214,8 +214,9 @@ type fakeTemporal struct {
 	result      *workflows.MaintenanceResult
 	progress    *workflows.MaintenanceProgress
 
-	unread error // what asking for the schedule fails with
-	lost   error // what a pause or resume that took effect fails with
+	unread  error                // what asking for the schedule fails with
+	lost    error                // what a pause or resume that took effect fails with
+	failing func(fleet.ID) error // what starting maintenance of one fails with; nil = none does
 }
 
 func (f *fakeTemporal) call(format string, args ...any) error {
@@ -301,6 +302,9 @@ func (f *fakeTemporal) Maintain(_ context.Context, action string, r control.Main
 	f.asked = r
 	f.mu.Unlock()
 	err := f.call("%s %s by %s: %s force=%t shard=%s unknown=%t", action, r.ID, r.By, r.Why, r.Force, r.Shard, r.AllowUnknown)
+	if f.failing != nil && err == nil {
+		err = f.failing(r.ID)
+	}
 	return control.Started{WorkflowID: "experiment/" + r.ID.String(), RunID: "run-7", AlreadyRunning: f.running}, err
 }
 

@@ -52,12 +52,12 @@ pub async fn waiting(keyed: bool) -> Table {
 
 /// Runs up to a point and is killed there.
 #[derive(Clone, Copy, Debug)]
-enum Killed {
+pub enum Killed {
     BeforeTheCommit,
     BeforeTheDrain,
 }
 
-async fn killed(engine: &Engine, table: &Table, when: Killed) {
+pub async fn killed(engine: &Engine, table: &Table, when: Killed) {
     let mut pass = pass(engine, request(&table.path(), SHARD));
     let look = pass.look().await.unwrap();
     let Step::Ready(prepared) = Box::pin(pass.prepare(&look)).await.unwrap() else {

@@ -14,7 +14,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result as StoreResult,
 };
 
-use super::crashes::waiting;
+use super::crashes::{Killed, killed, waiting};
 use super::*;
 use crate::error::Class;
 use crate::merge::staging::{Key, Limits, Run, Winners, stage};
@@ -169,6 +169,53 @@ async fn a_counter_that_a_merge_overtakes_between_two_reads_is_not_refused() {
     assert_eq!(merged["refused"], Value::Null, "{merged}");
     assert_eq!(merged["mark"], json!(3), "{merged}");
     let rows = ["id=a value=1", "id=x value=2", "id=y value=9"];
+    assert_eq!(table.base_rows().await, rows);
+}
+
+/// Somebody else merges all that is pending, and the folders go.
+async fn merged_and_swept(table: Arc<Table>) {
+    let folders = table.shard_manifest(SHARD).await.unwrap().sstables;
+    merge_all(&engine(), request(&table.path(), SHARD)).await;
+    for one in folders {
+        std::fs::remove_dir_all(table.shard_folder(SHARD).join(&one.path)).unwrap();
+    }
+}
+
+fn a_generation(path: &str) -> bool {
+    path.contains("_gen_")
+}
+
+#[tokio::test]
+async fn a_generation_that_is_swept_while_we_open_it_is_looked_at_again() {
+    let table = Arc::new(waiting(true).await);
+    let others = Box::pin(merged_and_swept(table.clone()));
+    let (engine, meanwhile) = Meanwhile::engine(a_generation, others);
+    let merged = merge(&engine, &table.uri(Seen::AsObjects), SHARD).await;
+    assert!(meanwhile.happened());
+    assert_eq!(merged["refused"], Value::Null, "{merged}");
+    assert_eq!(merged["generations"], json!(0), "{merged}");
+    assert_eq!(merged["left"], json!(0), "{merged}");
+    let rows = ["id=a value=1", "id=x value=2"];
+    assert_eq!(table.base_rows().await, rows);
+}
+
+/// It is in the base and still listed: an entry that came since is judged by it.
+#[tokio::test]
+async fn a_merged_generation_that_is_swept_while_we_judge_by_it_is_looked_at_again() {
+    let table = Arc::new(waiting(true).await);
+    killed(&engine(), &table, Killed::BeforeTheDrain).await;
+    let writer = table.writer(SHARD).await;
+    writer.put(vec![table.batch(&[("late", 1)])]).await.unwrap();
+    writer.abort().await.unwrap();
+    assert_eq!(table.listed(SHARD).await, [1, 2]);
+    let others = Box::pin(merged_and_swept(table.clone()));
+    let (engine, meanwhile) = Meanwhile::engine(a_generation, others);
+    let merged = merge(&engine, &table.uri(Seen::AsObjects), SHARD).await;
+    assert!(meanwhile.happened());
+    assert_eq!(merged["refused"], Value::Null, "{merged}");
+    assert_eq!(merged["drained"], json!(0), "{merged}");
+    assert_eq!(table.listed(SHARD).await, [0; 0]);
+    let rows = ["id=a value=1", "id=x value=2"];
     assert_eq!(table.base_rows().await, rows);
 }
 

@@ -12,6 +12,7 @@ import (
 type DatasetSpec struct {
 	URI         string        // must not exist; not used in a template
 	Kind        fleet.Kind    // Rollout, Generic or Table; "" = Rollout
+	Keyless     bool          // without a primary key: what would update a row adds one
 	Shards      int           // MemWAL shards; a Table has none
 	Generations int           // pending in each shard
 	Rows        int           // in each generation and in each fragment; at least 1
@@ -27,6 +28,7 @@ type DatasetSpec struct {
 type wireSpec struct {
 	URI         string     `json:"uri,omitempty"`
 	Kind        fleet.Kind `json:"kind,omitempty"`
+	Keyless     bool       `json:"keyless"`
 	Shards      int        `json:"shards"`
 	Generations int        `json:"generations"`
 	Rows        int        `json:"rows"`
@@ -39,7 +41,7 @@ type wireSpec struct {
 
 func (s DatasetSpec) wire() wireSpec {
 	return wireSpec{
-		s.URI, s.Kind, s.Shards, s.Generations, s.Rows, s.Fragments, s.Tombstones, s.Stranded,
+		s.URI, s.Kind, s.Keyless, s.Shards, s.Generations, s.Rows, s.Fragments, s.Tombstones, s.Stranded,
 		milliseconds(s.Age), uint64(s.Seed),
 	}
 }

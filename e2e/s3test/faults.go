@@ -26,6 +26,7 @@ type Proxy struct {
 	Endpoint string
 	mu       sync.RWMutex
 	decide   func(*http.Request) Fault
+	answered func(*http.Request)
 	over     chan struct{}
 }
 
@@ -58,6 +59,10 @@ func (p *Proxy) Decide(decide func(*http.Request) Fault) {
 	p.decide = decide
 }
 
+// Answered has f called with each request that passed, once the server has answered.
+// Call it before there are requests.
+func (p *Proxy) Answered(f func(*http.Request)) { p.answered = f }
+
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	p.mu.RLock()
 	fault := p.decide(r)
@@ -77,5 +82,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		w.WriteHeader(http.StatusInternalServerError)
 	default:
 		next.ServeHTTP(w, r)
+		if p.answered != nil {
+			p.answered(r)
+		}
 	}
 }

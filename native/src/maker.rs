@@ -1,9 +1,10 @@
 //! Data for demos, tests and benchmarks: experiments as real writers leave
 //! them, made by the same writer that real ones use.
 //!
-//! ### make_dataset `{uri, kind, shards?, generations?, rows?, fragments?, tombstones?, stranded?, age_ms?, seed?}`
+//! ### make_dataset `{uri, kind, keyless?, shards?, generations?, rows?, fragments?, tombstones?, stranded?, age_ms?, seed?}`
 //! One new experiment. `kind`: `rollout` and `generic` have lance-context's
-//! columns, a primary key and a MemWAL; `table` is a plain table. `rows` is the
+//! columns, a primary key (unless `keyless`: then nothing is updated, and every row
+//! counts) and a MemWAL; `table` is a plain table. `rows` is the
 //! size of each base fragment and of each generation; a fifth of a
 //! generation's rows update keys of the base. `tombstones` and `stranded` are
 //! numbers of rows for each shard: keys deleted in its last generation, and
@@ -43,6 +44,7 @@ mod writes;
 
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,6 +63,7 @@ pub use writes::make_writes;
 #[serde(default)]
 pub struct Spec {
     kind: schema::Kind,
+    keyless: bool,
     shards: usize,
     generations: usize,
     rows: usize,
@@ -75,6 +78,7 @@ impl Default for Spec {
     fn default() -> Self {
         Self {
             kind: schema::Kind::Rollout,
+            keyless: false,
             shards: 1,
             generations: 3,
             rows: 5,
@@ -83,6 +87,15 @@ impl Default for Spec {
             stranded: Number::Exactly(0),
             age_ms: 0,
             seed: 0,
+        }
+    }
+}
+
+impl Spec {
+    fn schema(&self) -> SchemaRef {
+        match self.keyless {
+            true => schema::without_key(&self.kind.schema()),
+            false => self.kind.schema(),
         }
     }
 }

@@ -100,7 +100,7 @@ async fn make_base(
 
 /// Made while it is read: a big base never is in memory at once.
 fn base_rows(spec: &Spec, written_at: i64) -> Box<dyn RecordBatchReader + Send> {
-    let schema = spec.kind.schema();
+    let schema = spec.schema();
     let mut dice = Dice::new(spec.seed);
     let (fragments, rows) = (spec.fragments, spec.rows);
     let made = schema.clone();
@@ -121,7 +121,7 @@ async fn fill_shard(
     spec: &Spec,
     written_at: i64,
 ) -> Result<(), Fault> {
-    let schema = spec.kind.schema();
+    let schema = spec.schema();
     let mut dice = Dice::new(spec.seed ^ id.as_u64_pair().0);
     let mut rows = |keys: &[String]| rows::batch(&schema, KEY, keys, &mut dice, written_at);
     let mut generations = Vec::new();

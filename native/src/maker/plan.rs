@@ -22,7 +22,7 @@ pub struct ShardPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub shards: Vec<ShardPlan>,
-    /// Keys alive in base and generations together.
+    /// Keys alive in base and generations together; without a key, rows.
     pub keys: usize,
 }
 
@@ -45,9 +45,16 @@ impl Plan {
         for key in shards.iter().flat_map(|shard| &shard.tombstones) {
             live.remove(key);
         }
-        Ok(Self {
+        let plan = Self {
             shards,
             keys: live.len(),
+        };
+        Ok(match spec.keyless {
+            true => Self {
+                keys: base + plan.pending_rows(),
+                ..plan
+            },
+            false => plan,
         })
     }
 
@@ -73,6 +80,9 @@ fn check(spec: &Spec) -> Result<(), Fault> {
     }
     if tombstones + stranded > 0 && (!spec.kind.has_wal() || spec.shards == 0) {
         return invalid("tombstones and stranded rows need a shard");
+    }
+    if tombstones > 0 && spec.keyless {
+        return invalid("tombstones need a key");
     }
     if tombstones > 0 && spec.generations == 0 {
         return invalid("tombstones need a generation");
@@ -204,6 +214,16 @@ mod tests {
     }
 
     #[test]
+    fn without_a_key_every_row_counts() {
+        let plan = Plan::new(&Spec {
+            keyless: true,
+            tombstones: Number::Exactly(0),
+            ..spec()
+        });
+        assert_eq!(plan.unwrap().keys, 20 + 60);
+    }
+
+    #[test]
     fn what_can_not_be_made_is_refused() {
         let cases = [
             Spec {
@@ -219,6 +239,10 @@ mod tests {
                 ..spec()
             },
             Spec { rows: 0, ..spec() },
+            Spec {
+                keyless: true,
+                ..spec()
+            },
         ];
         for case in cases {
             let refused = Plan::new(&case).map_err(|fault| fault.class);

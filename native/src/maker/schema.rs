@@ -35,6 +35,13 @@ impl Kind {
     }
 }
 
+/// The same columns, none of them a key.
+pub fn without_key(schema: &Schema) -> SchemaRef {
+    let plain = |field: &Arc<Field>| field.as_ref().clone().with_metadata(HashMap::new());
+    let fields: Vec<Field> = schema.fields().iter().map(plain).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata.clone()))
+}
+
 fn required(name: &str, data_type: DataType) -> Field {
     Field::new(name, data_type, false)
 }

@@ -200,11 +200,17 @@ func (s *Sources) missAny(tables []registryEdition, rows []fleet.Row) error {
 	return nil
 }
 
+// missing tells how many experiments are known from it, where that is known: who
+// only looks a name up has not read the rows.
 func missing(r *registry, named int) error {
+	has := ""
+	if named > 0 {
+		has = "; the fleet has " + fleet.Count(int64(named), "experiment") + " from it"
+	}
 	return &lance.Error{
 		Class: lance.Gone, Op: "list", URI: r.uri,
-		Message: fmt.Sprintf("the registry was there and is gone; the fleet has %d experiments from it. "+
-			"Restore it, create an empty one if it is really not needed any more, or set SOURCES=folder", named),
+		Message: "the registry was there and is gone" + has +
+			". Restore it, create an empty one if it is really not needed any more, or set SOURCES=folder",
 	}
 }
 

@@ -81,17 +81,35 @@ func (p devPlace) markDemo() error {
 	return os.WriteFile(mark, []byte("{\"made_by\": \"lancefleet dev\"}\n"), 0o644)
 }
 
-// lock keeps two runs from using one database.
+// lock keeps two runs from using one database, and from looking at one folder, each
+// by a schedule of its own.
 func (p devPlace) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(p.file("lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--state-dir (LANCEFLEET_STATE_DIR): %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
+	if err := locked(f); err != nil {
 		return nil, usageError{fmt.Errorf("another lancefleet dev runs on %s: end it, or choose another --state-dir", p.state)}
 	}
-	return func() { f.Close() }, nil
+	data, err := os.Open(p.dataDir) // nothing is written for it
+	if err != nil {
+		return func() { f.Close() }, nil //nolint:nilerr // a bucket, or a demo that is not made yet
+	}
+	if err := locked(data); err != nil {
+		f.Close()
+		return nil, usageError{fmt.Errorf("another lancefleet dev, with another --state-dir, looks at %s: end it first", p.dataDir)}
+	}
+	return func() { data.Close(); f.Close() }, nil
+}
+
+// locked locks an open file or folder until it is closed; one that another process
+// has locked is closed.
+func locked(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err != nil {
+		f.Close()
+	}
+	return err
 }
 
 // demoPlan is a small fleet with everything to look at.

@@ -111,3 +111,24 @@ func TestAnEmptyHistorySaysSo(t *testing.T) {
 	require.Equal(t, exitOK, exit)
 	require.Equal(t, "nothing was done with it yet, as far as the journal goes back (90 days)\n", out)
 }
+
+func TestOneFolderIsLookedAtByOneDevWhateverItsStateDir(t *testing.T) {
+	data := t.TempDir()
+	first, second := devPlace{state: t.TempDir(), dataDir: data}, devPlace{state: t.TempDir(), dataDir: data}
+	unlock, err := first.lock()
+	require.NoError(t, err)
+	_, err = second.lock()
+	require.ErrorContains(t, err, "looks at "+data)
+	require.Equal(t, exitUsage, exitCode(err))
+	unlock()
+	unlock, err = second.lock()
+	require.NoError(t, err)
+	unlock()
+	entries, err := os.ReadDir(data)
+	require.NoError(t, err)
+	require.Empty(t, entries, "nothing is written for it")
+	bucket := devPlace{state: t.TempDir(), dataDir: "s3://bucket/prefix"}
+	unlock, err = bucket.lock()
+	require.NoError(t, err)
+	unlock()
+}

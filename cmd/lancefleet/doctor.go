@@ -57,7 +57,8 @@ func (c *doctorCommand) Run(ctx context.Context, io streams, log *slog.Logger) e
 }
 
 // storage checks the library and what it reaches. It tells what the checks of
-// Temporal compare with.
+// Temporal compare with: when the newest round ended (below 0 if nobody can tell), and
+// whose directory it is.
 func (c *doctorCommand) storage(ctx context.Context, settings worker.Config, report *doctor.Report) (lastRound int64, fleetID string) {
 	engine, err := lance.Open(lance.Options{})
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *doctorCommand) storage(ctx context.Context, settings worker.Config, rep
 			Check: "native library", Status: doctor.Fail, Found: err.Error(), Means: "no dataset can be looked at",
 			Do: "put it beside the program, or name it with LANCEFLEET_NATIVE; both have to be of one version",
 		})
-		return 0, ""
+		return -1, ""
 	}
 	defer engine.Close()
 	report.Add(doctor.Finding{
@@ -74,7 +75,11 @@ func (c *doctorCommand) storage(ctx context.Context, settings worker.Config, rep
 	})
 	place := doctor.Place{DataDir: settings.DataDir, Fleet: settings.Fleet, Sources: settings.Sources, ReadOnly: c.ReadOnly, Now: time.Now}
 	report.Add(place.Storage(ctx, engine)...)
-	if rounds, err := store.NewRounds(engine, settings.DataDir).Latest(ctx, 1); err == nil && len(rounds) > 0 {
+	rounds, err := store.NewRounds(engine, settings.DataDir).Latest(ctx, 1)
+	switch {
+	case err != nil:
+		lastRound = -1 // it is told by the checks of storage
+	case len(rounds) > 0:
 		lastRound = rounds[0].FinishedAt
 	}
 	if there, err := store.ReadIdentity(ctx, engine, settings.DataDir); err == nil && there != nil {

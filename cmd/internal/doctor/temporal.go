@@ -37,7 +37,7 @@ type Temporal struct {
 	FleetID     string // of the data directory; "" = not known
 	Maintenance bool
 	ReadOnly    bool
-	LastRoundAt int64 // end of the newest finished round, unix ms; 0 = none
+	LastRoundAt int64 // end of the newest finished round, unix ms; 0 = none, below 0 = not known
 	Now         func() time.Time
 }
 
@@ -179,6 +179,8 @@ func (t Temporal) JudgeSchedule(s control.ScheduleState) Finding {
 		return trouble(Warn, check, fmt.Sprintf("paused by %s: %s", by, s.Reason), "no rounds are started", "lancefleet resume, when it is time")
 	case s.IntervalSecs <= 0:
 		return trouble(Warn, check, "scheduled rounds are off (SCAN_INTERVAL=0)", "rounds run only when asked for", "set SCAN_INTERVAL if that is not what you want")
+	case t.LastRoundAt < 0:
+		return skipped(check, id+" is there; whether its rounds end is not known, as what is kept of them can't be read")
 	case idle > 3*time.Duration(s.IntervalSecs)*time.Second:
 		return trouble(Fail, check, fmt.Sprintf("no round has finished for %s; one is due every %d s", idle.Round(time.Second), s.IntervalSecs), "what is shown is old, and nothing is maintained",
 			`look at the newest rounds: temporal workflow list --query 'LfAction="scan"'; docs/operations.md, When rounds fail`)

@@ -90,6 +90,7 @@ func TestTheScheduleIsJudged(t *testing.T) {
 		"paused":              {func(s *control.ScheduleState, _ *Temporal) { s.Paused, s.By, s.Reason = true, "ada", "moving" }, Warn, "paused by ada: moving"},
 		"off":                 {func(s *control.ScheduleState, _ *Temporal) { s.IntervalSecs = 0 }, Warn, "SCAN_INTERVAL"},
 		"no round ends":       {func(_ *control.ScheduleState, l *Temporal) { l.LastRoundAt = now.Add(-time.Hour).UnixMilli() }, Fail, "1h0m0s"},
+		"rounds not readable": {func(_ *control.ScheduleState, l *Temporal) { l.LastRoundAt = -1 }, Skipped, ""},
 		"no round ever ended": {func(_ *control.ScheduleState, l *Temporal) { l.LastRoundAt = 0 }, Fail, "no round has finished"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,9 @@ import (
 // it is cut off.
 const devStop = 3 * time.Second
 
+// usualStart is how long the server usually takes to answer: nobody need be told.
+const usualStart = 10 * time.Second
+
 // serve runs worker and web against the Temporal server that dev has started, and
 // says ready after the first round.
 func (d *devFleet) serve(ctx context.Context, engine *lance.Engine) error {
@@ -71,7 +74,7 @@ func (d *devFleet) connect(ctx context.Context, m *metrics.Metrics) (client.Clie
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalStart)
 	defer cancel()
-	return dial(ctx, client.Options{HostPort: d.temporal.String(), Logger: temporalLogger(d.log), MetricsHandler: handler}, d.log)
+	return dial(ctx, client.Options{HostPort: d.temporal.String(), Logger: temporalLogger(d.log), MetricsHandler: handler}, usualStart, d.log)
 }
 
 // firstRound runs a round at once, also when the schedule is paused, and says so

@@ -51,9 +51,10 @@ func checkTarget(address string) error {
 }
 
 // dial connects and waits for a server that is not there yet: programs of one
-// deployment start in any order.
-func dial(ctx context.Context, options client.Options, log *slog.Logger) (client.Client, error) {
-	said := false
+// deployment start in any order. It says so once it has waited longer than it usually
+// takes.
+func dial(ctx context.Context, options client.Options, patience time.Duration, log *slog.Logger) (client.Client, error) {
+	said, since := false, time.Now()
 	for {
 		c, err := client.DialContext(ctx, options)
 		if err == nil {
@@ -62,7 +63,7 @@ func dial(ctx context.Context, options client.Options, log *slog.Logger) (client
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connect to temporal %s: %w", options.HostPort, err)
 		}
-		if !said {
+		if !said && time.Since(since) >= patience {
 			log.Info("waiting for temporal", "address", options.HostPort, "error", err)
 			said = true
 		}

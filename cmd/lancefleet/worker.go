@@ -60,7 +60,7 @@ func (c *workerCommand) Run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer engine.Close()
-	client, err := dial(ctx, options, log)
+	client, err := dial(ctx, options, 0, log)
 	if err != nil {
 		return interrupted(ctx, err)
 	}

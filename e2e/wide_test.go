@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
@@ -112,6 +111,6 @@ func writeWide(t *testing.T, uri string, rows int) {
 		_, err := engine.Append(t.Context(), uri, []arrow.RecordBatch{record}, wideSchema, lance.AppendOptions{Create: first == 0})
 		record.Release()
 		b.Release()
-		require.NoError(t, err, fmt.Sprintf("row %d", first))
+		require.NoError(t, err, "row %d", first)
 	}
 }

@@ -196,3 +196,10 @@ func TestThePageOfABatchKeepsWhatItIsAbout(t *testing.T) {
 	require.Contains(t, b.get("/batch?action=optimize").Body.String(), "nothing is selected")
 	require.Equal(t, 400, b.postForm("/batch", "action=%zz").Code)
 }
+
+func TestWhatBecameOfABatchIsNotToldFromAJournalThatCannotBeRead(t *testing.T) {
+	store := &fakeStore{err: unreadable()}
+	b := newBench(t, store)
+	require.GreaterOrEqual(t, b.get("/api/v1/batches/b0123456789ab").Code, 500)
+	require.GreaterOrEqual(t, b.get("/batches/b0123456789ab").Code, 500)
+}

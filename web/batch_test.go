@@ -63,6 +63,7 @@ func TestABatchIsFollowedByItsID(t *testing.T) {
 	require.Equal(t, "ada", out.By)
 	page := b.get("/batches/b0123456789ab").Body.String()
 	require.Contains(t, page, "1 running or waiting for a slot, 2 ended")
+	require.Contains(t, page, "Batch b0123456789ab")
 	require.False(t, decode[Batch](t, b.get("/api/v1/batches/bffffffffffff"), 200).Found)
 	require.Contains(t, b.get("/batches/bffffffffffff").Body.String(), "No run of it is known")
 }
@@ -115,7 +116,9 @@ func TestABatchWithoutTemporalIsNotToldAsStarted(t *testing.T) {
 	require.Zero(t, started.Started)
 	require.Equal(t, 3, started.Failed[0].Count)
 	require.Contains(t, started.Failed[0].Reason, "whether it took effect is not known")
-	require.Equal(t, 503, b.postForm("/batch", "action=optimize&all=1&q=many").Code)
+	w := b.postForm("/batch", "action=optimize&all=1&q=many")
+	require.Equal(t, 503, w.Code)
+	require.Contains(t, w.Body.String(), "nothing was started; 3: ")
 }
 
 func TestABatchThatCameSecondIsToldThatAllAreBeingWorkedOn(t *testing.T) {

@@ -21,7 +21,7 @@ type fileSettings map[string]any
 type settingsFile string
 
 // BeforeResolve reads the file in time for the flags to be set from it.
-func (f settingsFile) BeforeResolve(app *kong.Kong, ctx *kong.Context, trace *kong.Path) error {
+func (f settingsFile) BeforeResolve(ctx *kong.Context, trace *kong.Path) error {
 	path := string(ctx.FlagValue(trace.Flag).(settingsFile))
 	resolver, err := openSettings(kong.ExpandPath(path))
 	if err != nil {

@@ -60,7 +60,7 @@ func TestOneThatGivesNoAnswerIsNotWokenAndThatIsSaid(t *testing.T) {
 	}
 	r, err := wake(t, w)
 	require.NoError(t, err)
-	require.Equal(t, []string{workflows.OutcomeRefused, "it gave no answer: it took too long"}, []string{string(r.Outcome), r.Sentence})
+	require.Equal(t, []string{workflows.OutcomeRefused, "it gave no answer: it took too long"}, []string{r.Outcome, r.Sentence})
 	require.True(t, w.entry("a").Retired())
 }
 

@@ -149,7 +149,8 @@ func (l *late) takenOver() {
 			ended := func() bool { return l.b.statusOf(idOf(c.name)) != "WORKFLOW_EXECUTION_STATUS_RUNNING" }
 			require.Eventually(l.t, ended, patience, 500*time.Millisecond)
 			require.Equal(l.t, "WORKFLOW_EXECUTION_STATUS_CANCELED", l.b.statusOf(idOf(c.name)))
-			require.Equal(l.t, web.Hot, l.b.Show(c.name).State)
+			// Pages look at what runs every now and then.
+			require.Eventually(l.t, func() bool { return l.b.Show(c.name).State == web.Hot }, patience, time.Second)
 			continue
 		}
 		retired := func() bool { return l.b.Show(c.name).State == web.Retired }

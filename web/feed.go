@@ -45,6 +45,7 @@ type feed struct {
 	reschedule chan struct{} // asks for a look at Temporal now
 	rename     chan struct{} // asks for a look at the sources now
 	naming     atomic.Bool   // the sources are being read
+	looking    atomic.Int64  // since when storage is being looked at, unix ms; 0 = it is not
 
 	mu      sync.Mutex
 	begun   uint64 // looks at storage
@@ -130,6 +131,8 @@ func (f *feed) readStorage(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	number := f.begin()
+	f.looking.Store(f.now().UnixMilli())
+	defer f.looking.Store(0)
 	snap, err := f.snapshots.Latest(ctx)
 	if err != nil {
 		f.storageFailed(number, "reading the fleet's table", err)
@@ -141,6 +144,7 @@ func (f *feed) readStorage(ctx context.Context) {
 		seen.ledger, seen.histories, seen.doneLast = before.view.ledger, before.view.histories, before.view.doneLast
 	}
 	doing, err := f.lookAround(ctx, &seen)
+	f.looking.Store(0)
 	if err != nil {
 		f.storageFailed(number, doing, err)
 	}

@@ -73,3 +73,73 @@ func (i impatient) Maintenance(ctx context.Context, workflowID, runID string, wa
 	defer cancel()
 	return i.steering.Maintenance(ctx, workflowID, runID, wait)
 }
+
+const (
+	// whileGone is how long a log is waited for while storage is known not to answer:
+	// pages do without, or show what they read before.
+	whileGone = time.Second
+	// slowLook is how long the feed's own look at storage may take before nobody else
+	// is made to find out.
+	slowLook = 3 * time.Second
+)
+
+// gone says whether storage seems not to answer.
+func (f *feed) gone() bool {
+	since := f.looking.Load()
+	return f.moment().storageProblem != "" || since > 0 && f.now().UnixMilli()-since > slowLook.Milliseconds()
+}
+
+// soon bounds the reading of a log.
+func (f *feed) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.gone() {
+		return context.WithTimeout(ctx, whileGone)
+	}
+	return context.WithCancel(ctx)
+}
+
+// soonJournal, soonSamples and soonRounds don't let people wait for storage that is
+// away.
+type (
+	soonJournal struct {
+		journal
+		feed *feed
+	}
+	soonSamples struct {
+		samples
+		feed *feed
+	}
+	soonRounds struct {
+		rounds
+		feed *feed
+	}
+)
+
+func (j soonJournal) All(ctx context.Context) ([]fleet.Action, error) {
+	ctx, cancel := j.feed.soon(ctx)
+	defer cancel()
+	return j.journal.All(ctx)
+}
+
+func (j soonJournal) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Action, error) {
+	ctx, cancel := j.feed.soon(ctx)
+	defer cancel()
+	return j.journal.Of(ctx, id, n)
+}
+
+func (s soonSamples) All(ctx context.Context) ([]fleet.Sample, error) {
+	ctx, cancel := s.feed.soon(ctx)
+	defer cancel()
+	return s.samples.All(ctx)
+}
+
+func (s soonSamples) Of(ctx context.Context, id fleet.ID, n int) ([]fleet.Sample, error) {
+	ctx, cancel := s.feed.soon(ctx)
+	defer cancel()
+	return s.samples.Of(ctx, id, n)
+}
+
+func (r soonRounds) Latest(ctx context.Context, n int) ([]fleet.RoundRecord, error) {
+	ctx, cancel := r.feed.soon(ctx)
+	defer cancel()
+	return r.rounds.Latest(ctx, n)
+}

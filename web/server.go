@@ -130,6 +130,7 @@ func newServer(config Config, p parts) (*Server, error) {
 		},
 	}
 	s.feed.prepare, s.feed.warm = s.prepare, s.warm
+	s.journal, s.samples, s.rounds = soonJournal{p.journal, s.feed}, soonSamples{p.samples, s.feed}, soonRounds{p.rounds, s.feed}
 	if p.steer != nil {
 		s.steer = impatient{p.steer, s.feed}
 	}

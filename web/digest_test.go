@@ -22,21 +22,26 @@ func TestAnEntryThatIsOlderThanTheNewestIsNoticedToo(t *testing.T) {
 	require.Equal(t, 2, decode[Operations](t, b.get("/api/v1/operations"), 200).Work.Total)
 }
 
-// hangingJournal does not answer before the context ends.
+// hangingJournal does not answer before the context ends, once it hangs.
 type hangingJournal struct {
 	journal
+	hangs *bool
 	asked chan struct{}
 }
 
 func (h hangingJournal) All(ctx context.Context) ([]fleet.Action, error) {
+	if !*h.hangs {
+		return h.journal.All(ctx)
+	}
 	h.asked <- struct{}{}
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
 func TestNobodyWaitsForAnothersReadingOfTheJournal(t *testing.T) {
-	asked := make(chan struct{}, 2)
-	b := newBench(t, oneRow(120), func(_ *Config, p *parts) { p.journal = hangingJournal{p.journal, asked} })
+	hangs, asked := false, make(chan struct{}, 2)
+	b := newBench(t, oneRow(120), func(_ *Config, p *parts) { p.journal = hangingJournal{p.journal, &hangs, asked} })
+	hangs = true
 	patient, cancel := context.WithCancel(t.Context())
 	first := make(chan error)
 	go func() { _, err := b.journalled(patient); first <- err }()

@@ -33,7 +33,7 @@ func fuzz(t *testing.T, server string, duration time.Duration, config string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(fuzzConfig+config), 0o600))
 	cmd := exec.Command(fleettest.Schemathesis(t), "--config-file", filepath.Join(dir, "schemathesis.toml"), "run", server+"/api/v1/openapi.json",
 		"--header", "Authorization: Bearer "+fuzzSecret, "--max-time", duration.String()[:len(duration.String())-1], "--phases", "examples,coverage,fuzzing",
-		"--exclude-checks", "positive_data_acceptance", // more is refused than types say, with a 422
+		"--exclude-checks", "positive_data_acceptance,negative_data_rejection", // more is refused than types say, with a 422; an empty parameter is none, as forms send it
 		"--workers", "1", // in threads, Python 3.11 fails at times in its own parser
 		"--continue-on-failure", "--no-shrink", "--no-color", "--request-timeout", "40", "--seed", "7")
 	cmd.Dir = dir

@@ -188,10 +188,10 @@ func TestRequestsHaveTheShapeThatTheABIDescribes(t *testing.T) {
 		`{"uri":"/a","older_than_ms":60000,"keep":3}`:       func() { _, _ = f.CleanupVersions(ctx, "/a", time.Minute, 3) },
 		`{"uri":"/a","if_absent":true}`:                     func() { _, _ = f.Put(ctx, "/a", []byte("x"), PutOptions{IfAbsent: true}) },
 		`{"uri":"/a","limit":5}`:                            func() { _, _ = f.List(ctx, "/a", 5) },
-		`{"uri":"/a","shards":0,"generations":0,"rows":0,"fragments":0,"tombstones":false,"stranded":false,"age_ms":0,"seed":0}`: func() {
+		`{"uri":"/a","shards":0,"generations":0,"keyless":false,"rows":0,"fragments":0,"tombstones":false,"stranded":false,"age_ms":0,"seed":0}`: func() {
 			_, _ = f.MakeDataset(ctx, DatasetSpec{URI: "/a"})
 		},
-		`{"items":[{"uri":"/a","template":0}],"templates":[{"kind":"table","shards":0,"generations":0,"rows":1,"fragments":2,"tombstones":false,"stranded":true,"age_ms":1000,"seed":18446744073709551615}],"concurrency":4}`: func() {
+		`{"items":[{"uri":"/a","template":0}],"templates":[{"kind":"table","shards":0,"generations":0,"keyless":false,"rows":1,"fragments":2,"tombstones":false,"stranded":true,"age_ms":1000,"seed":18446744073709551615}],"concurrency":4}`: func() {
 			_, _ = f.MakeFleet(ctx, FleetSpec{
 				Items:       []FleetItem{{URI: "/a"}},
 				Templates:   []DatasetSpec{{URI: "/t", Kind: fleet.Table, Rows: 1, Fragments: 2, Stranded: true, Age: time.Second, Seed: -1}},

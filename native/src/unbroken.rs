@@ -103,6 +103,22 @@ impl Unbroken {
     }
 }
 
+/// Says whether the version that was read is another one by now. What is there may
+/// look damaged then to whoever remembers, as Lance does, how long its manifest was.
+pub async fn made_anew(engine: &Engine, uri: &str, read: &Dataset) -> bool {
+    let was = Identity::of(read.manifest());
+    let Ok(head) = fresh::open(engine, uri).await else {
+        return false;
+    };
+    if head.version_id() <= was.version {
+        return Identity::of(head.manifest()) != was;
+    }
+    match Box::pin(head.checkout_version(was.version)).await {
+        Ok(then) => Identity::of(then.manifest()) != was,
+        Err(_) => false,
+    }
+}
+
 /// The head, opened for a change that Lance itself commits.
 pub async fn open(engine: &Engine, uri: &str) -> Result<Dataset, Fault> {
     let head = fresh::open(engine, uri).await?;

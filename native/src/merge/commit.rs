@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::error::{Class, Fault};
 use crate::tables::{Fate, commit_builder, fate, judge};
 use crate::tail::{self, Checked};
-use crate::unbroken::Unbroken;
+use crate::unbroken::{Unbroken, made_anew};
 
 /// What our commits say they are.
 const ACTION: &str = "merge";
@@ -74,6 +74,7 @@ impl Prepared {
     /// cleaned up.
     pub async fn commit(self, engine: &Engine, uri: &str) -> Result<Outcome, Fault> {
         let (after, uuid) = (self.base.version_id(), self.transaction.uuid.clone());
+        let read = self.base.clone();
         let handler = Unbroken::over(engine, uri, &self.base).await?;
         let mut commit =
             commit_builder(engine, WriteDestination::from(self.base))?.with_commit_handler(handler);
@@ -90,6 +91,9 @@ impl Prepared {
         match judge(after, said, fate) {
             Ok(version) => Ok(Outcome::Landed(version)),
             Err(fault) if lost => Ok(Outcome::Lost(fault)),
+            Err(fault) if fault.class == Class::Corrupt && made_anew(engine, uri, &read).await => {
+                Ok(Outcome::Lost(fault))
+            }
             Err(fault) => Err(fault),
         }
     }

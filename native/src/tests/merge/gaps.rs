@@ -93,10 +93,19 @@ async fn a_compaction_that_was_cleaned_up() {
 
 #[tokio::test]
 async fn a_table_that_was_dropped_and_made_anew() {
-    // Its head is below, at and above the version that was read.
-    for commits in [0, 1, 2] {
+    // Its head is below, at and above the version that was read, and the manifest of
+    // that is as long as it was, or shorter.
+    for (commits, longer) in [(0, 0), (1, 0), (2, 0), (1, 1), (2, 1), (3, 1)] {
         let (engine, table) = (engine(), Table::of(&BASE).await);
         table.write(WriteMode::Append, &[("l", 0)]).await;
+        for _ in 0..longer {
+            let mut dataset = table.dataset().await;
+            let long = "so that its manifest is longer".repeat(9);
+            dataset
+                .update_config([("lancefleet.test", long.as_str())])
+                .await
+                .unwrap();
+        }
         table.generations(SHARD, &WRITES).await;
         let mut late = pass(&engine, request(&table.path(), SHARD));
         let attempt = prepared(&mut late).await;

@@ -48,7 +48,7 @@ func TestAnAttemptThatStopsHalfWayIsFollowedByTheNextOneFromItsMarks(t *testing.
 
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"s1": 720}, u.mergeIn[1].Marks)
-	require.Contains(t, result.Sentence, "merged 1500 generations of 1 shard (30 rows)")
+	require.Contains(t, result.Sentence, "merged 1,500 generations of 1 shard (30 rows)")
 	require.Contains(t, result.Sentence, "compacted 64 fragments into 2")
 }
 

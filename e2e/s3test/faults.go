@@ -59,15 +59,19 @@ func (p *Proxy) Decide(decide func(*http.Request) Fault) {
 	p.decide = decide
 }
 
-// Answered has f called with each request that passed, once the server has answered.
-// Call it before there are requests.
-func (p *Proxy) Answered(f func(*http.Request)) { p.answered = f }
+// Answered has f called with each request that passes from now on, once the server has
+// answered.
+func (p *Proxy) Answered(f func(*http.Request)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = f
+}
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	p.mu.RLock()
-	fault := p.decide(r)
+	decide, answered := p.decide, p.answered
 	p.mu.RUnlock()
-	switch fault {
+	switch decide(r) {
 	case Refuse:
 		w.WriteHeader(http.StatusForbidden)
 	case Break:
@@ -82,8 +86,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		w.WriteHeader(http.StatusInternalServerError)
 	default:
 		next.ServeHTTP(w, r)
-		if p.answered != nil {
-			p.answered(r)
+		if answered != nil {
+			answered(r)
 		}
 	}
 }
